@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the compiler does to the typed tree before it prints it: static class hierarchy analysis (Dean, Grove and
+//! Transformations of the typed tree before it is printed: static class hierarchy analysis (Dean, Grove and
 //! Chambers, ECOOP 1995), inlining, path inlining and outlining (Mosberger et al., SIGCOMM 1996).
 
 mod inline;
@@ -43,7 +43,7 @@ pub struct Inlining {
     pub depth: usize,
 }
 
-/// What the optimisations did.
+/// The effects of the optimisations.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The replaced calls.
@@ -86,7 +86,7 @@ pub fn optimise(program: &Program, optimisations: Optimisations) -> (Program, Re
     if optimisations.inline {
         inline::inline(&mut out, optimisations.path_inline, &mut report);
     }
-    // What an arm raises no longer counts once the arm is gone, which may make further arms superfluous.
+    // The exceptions of an arm no longer count once the arm is gone, which may make further arms superfluous.
     loop {
         let raises = Raises::new(&out);
         let mut bodies: Vec<Expr> = out.methods.iter().map(|m| m.body.clone()).collect();

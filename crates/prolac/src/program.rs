@@ -141,7 +141,7 @@ pub struct View {
     pub features: BTreeMap<String, Feature>,
 }
 
-/// What a name denotes in a view.
+/// The result of looking up a name in a view.
 pub(crate) enum Found {
     Feature(String, Feature),
     Namespace(String),

@@ -11,7 +11,7 @@ use crate::syntax::ast::{FieldDecl, HostDecl, Item, Member, MethodDecl, ModuleDe
 use castanet_diagnostic::{Diagnostic, Span};
 use std::collections::BTreeMap;
 
-/// What a name of the outermost namespaces denotes, by its index in the vector of its kind.
+/// The entity that a name of the outermost namespaces denotes, by its index in the vector of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entity {
     Module(usize),

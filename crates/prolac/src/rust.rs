@@ -22,7 +22,7 @@ use std::fmt::Write;
 /// The part that all programs have.
 const RUNTIME: &str = include_str!("rust/runtime.txt");
 
-/// What the function that is being printed returns.
+/// The return value of the function that is being printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ret {
     /// The value itself.
@@ -56,7 +56,7 @@ pub(super) struct Printer<'a> {
 pub struct Compiled {
     /// The Rust source.
     pub text: String,
-    /// What the optimisations did.
+    /// The effects of the optimisations.
     pub report: Report,
 }
 
@@ -257,7 +257,9 @@ impl<'a> Printer<'a> {
             let (name, arena) = (&self.names.structs[root], &self.names.arenas[root]);
             let _ = writeln!(out, "/// Objects of `{name}`.\npub {arena}: Arena<{name}>,");
         }
-        out.push_str("}\n\n/// What every method can reach: the host, the objects, and the packets of the current call.\n");
+        out.push_str(
+            "}\n\n/// Context of every method: the host, the objects, and the packets of the current call.\n",
+        );
         out.push_str("pub struct Cx<'a, H: Host> {\n/// The host.\npub host: &'a H,\n/// The objects.\npub state: &'a State,\n");
         out.push_str("/// The packets.\npub packets: Packets<'a>,\n}\n\nimpl<'a, H: Host> Cx<'a, H> {\n");
         for root in families.keys() {

@@ -19,7 +19,7 @@ fn outer<'a>(program: &'a Program, module: &str) -> &'a View {
     program.view(program.modules.iter().find(|m| m.name == module).unwrap().outer)
 }
 
-/// What operators make of the method `m` and the field `f`.
+/// The method `m` and the field `f` after some operators.
 #[derive(Clone, Debug, PartialEq)]
 struct Appearance {
     name: &'static str,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What names denote: variables, features of the module, features of modules that fields marked `using` point to,
+//! Name lookup: variables, features of the module, features of modules that fields marked `using` point to,
 //! other modules.
 
 use super::Checker;
@@ -25,7 +25,7 @@ pub(super) enum Base {
     Module,
 }
 
-/// What a name denotes.
+/// The result of looking up a name.
 pub(super) enum Denoted {
     Value(Expr),
     /// A method, and the namespace that it answers for.
@@ -54,7 +54,7 @@ pub(super) enum Denoted {
 }
 
 impl Checker {
-    /// What an expression denotes, if it is a name or a member; else its value.
+    /// Looks up a name or a member. Any other expression gives its value.
     pub(super) fn denoted(&mut self, scope: &mut Scope, e: &ast::Expr) -> Denoted {
         match &e.kind {
             ast::ExprKind::Name(path) => self.name(scope, path),

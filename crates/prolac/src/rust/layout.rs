@@ -46,7 +46,7 @@ pub(super) fn indented(text: &str) -> String {
         }
         let (mut closes, depth) = brackets(line);
         let opens = (depth + closes as i32).max(0) as usize;
-        // What is left of the line whose brackets this one closes in part.
+        // The open brackets that remain of a line whose brackets this one closes in part.
         let mut left = 0;
         while closes > 0 {
             let Some(last) = open.pop() else { break };

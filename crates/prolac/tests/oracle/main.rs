@@ -152,8 +152,8 @@ fn agree(programs: &[(String, Program)]) {
         }
         for (s, set) in sets().into_iter().enumerate() {
             let compiled = compile(program, set).text;
-            let (text, rest) = compiled.split_once("/// What compiled Prolac needs").unwrap();
-            runtime = format!("/// What compiled Prolac needs{rest}");
+            let (text, rest) = compiled.split_once("/// Runtime of compiled Prolac").unwrap();
+            runtime = format!("/// Runtime of compiled Prolac{rest}");
             let _ = writeln!(
                 library,
                 "pub mod p{n}_{s} {{\npub use crate::runtime;\n{text}\n{HOST_OF_PROGRAM}}}"

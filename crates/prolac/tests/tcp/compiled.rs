@@ -128,8 +128,8 @@ fn every_subset_compiled_replays_the_interpreted_one() {
         }
         for (s, set) in sets.into_iter().enumerate() {
             let compiled = compile(&program, set).text;
-            let (text, rest) = compiled.split_once("/// What compiled Prolac needs").unwrap();
-            runtime = format!("/// What compiled Prolac needs{rest}");
+            let (text, rest) = compiled.split_once("/// Runtime of compiled Prolac").unwrap();
+            runtime = format!("/// Runtime of compiled Prolac{rest}");
             let _ = writeln!(library, "pub mod p{i}_{s} {{\npub use crate::runtime;\n{text}\n{HOST}}}");
             for end in 0..2 {
                 let _ = writeln!(main, "programs::p{i}_{s}::replay(include_str!(\"trace{i}-{end}\"));");

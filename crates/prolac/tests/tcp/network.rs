@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 /// The largest segment.
 const MTU: usize = 1500;
-/// What a host keeps for its user, who reads it late.
+/// The receive buffer of a host, whose user reads late.
 const BUFFER: usize = 8_000;
 /// The end of simulated time, in milliseconds.
 const END: u64 = 4_000_000;
@@ -26,7 +26,7 @@ pub struct Faults {
 #[derive(Default)]
 struct Data {
     send: VecDeque<u8>,
-    /// What the user has read, and what waits for the user.
+    /// The bytes that the user has read, and those that wait for the user.
     read: Vec<u8>,
     waiting: Vec<u8>,
     held: Vec<Option<Vec<u8>>>,
@@ -140,7 +140,7 @@ struct End<'a> {
     interface: Value,
     tcb: Value,
     sent: Vec<u8>,
-    /// What the user has still to write.
+    /// The bytes that the user has still to write.
     left: VecDeque<u8>,
     closed: bool,
 }
@@ -281,7 +281,7 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// What the TCP of an end was called for and what it called.
+    /// The calls of the TCP of an end, and its calls of the host.
     pub fn trace(&self, end: usize) -> String {
         self.ends[end].data.borrow().trace.clone()
     }
