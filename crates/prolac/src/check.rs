@@ -6,6 +6,7 @@ mod exprs;
 mod names;
 mod operators;
 mod places;
+mod pointers;
 mod scope;
 mod signatures;
 mod types;
@@ -42,6 +43,9 @@ pub(crate) fn check(resolver: Resolver) -> (Program, Vec<Diagnostic>) {
     c.layouts();
     for n in 0..c.r.program.methods.len() {
         c.method(MethodId(n));
+    }
+    if !c.r.diagnostics.iter().any(Diagnostic::is_error) {
+        c.unset_pointers();
     }
     (c.r.program, c.r.diagnostics)
 }

@@ -2,8 +2,8 @@
 //! Module operators one after the other, in every place where they may stand.
 #![allow(clippy::unwrap_used)]
 
-use castanet_diagnostic::Sources;
 use castanet_diagnostic::render::render_pretty;
+use castanet_diagnostic::{Diagnostic, Sources};
 use castanet_prolac::load::{Extensions, NoFiles};
 use castanet_prolac::program::{Hint, Program, View};
 
@@ -11,7 +11,9 @@ fn program(text: &str) -> Program {
     let mut sources = Sources::new();
     let file = sources.add("test.pc", text);
     let (program, diagnostics) = castanet_prolac::analyse(&mut sources, file, &NoFiles, &Extensions::none());
-    assert!(diagnostics.is_empty(), "{text}\n{}", render_pretty(&sources, &diagnostics, false));
+    // Nothing creates the objects, so nothing sets their pointers; warnings say so.
+    let errors: Vec<_> = diagnostics.into_iter().filter(Diagnostic::is_error).collect();
+    assert!(errors.is_empty(), "{text}\n{}", render_pretty(&sources, &errors, false));
     program
 }
 
