@@ -267,14 +267,14 @@ impl<'a> Network<'a> {
                 self.call(to, "input", vec![tcb, Value::Bytes(0, 0), Value::Number(size)]);
             }
             for end in 0..2 {
-                if self.now % 500 == 0 {
+                if self.now.is_multiple_of(500) {
                     self.tcp(end, "slow-timeout");
                 }
-                if self.now % 200 == 0 {
+                if self.now.is_multiple_of(200) {
                     self.tcp(end, "fast-timeout");
                 }
                 // The second user is slow, so that its window closes.
-                if end == 0 || self.now % 1_700 == 0 {
+                if end == 0 || self.now.is_multiple_of(1_700) {
                     self.user(end);
                 }
             }
