@@ -153,7 +153,7 @@ struct Outline {
 pub fn main(args: &Prolac) -> ExitCode {
     let done = match &args.command {
         Command::Compile(a) => compile(a),
-        Command::Check(a) => Ok(a.files.iter().fold(true, |good, file| check(a, file) && good)),
+        Command::Check(a) => Ok(a.files.iter().filter(|file| !check(a, file)).count() == 0),
         Command::Fmt(a) => fmt(a),
         Command::Stats(a) => program(&a.input)
             .map_or(Ok(false), |p| print(None, &stats::stats(&p, a.switches.optimisations()).to_string())),
