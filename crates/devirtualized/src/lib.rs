@@ -7,7 +7,9 @@ pub use castanet_elements;
 pub use castanet_packet;
 pub use castanet_runtime;
 
-use castanet_runtime::compiled::Entry;
+use castanet_elements::basic::null::Null;
+use castanet_runtime::compiled::{Entry, Walk};
+use std::any::TypeId;
 
 /// A hash of the source of the classes and of the run loop.
 pub const SOURCE: &str = env!("CASTANET_SOURCE");
@@ -15,8 +17,16 @@ pub const SOURCE: &str = env!("CASTANET_SOURCE");
 /// The symbol of the [`Exported`] in a shared library.
 pub const CODE_SYMBOL: &str = "CASTANET_CODE";
 
+/// The type ids of a class and of a type of the run loop. A program and a library that was compiled against other copies of
+/// the crates differ in them.
+pub const fn types() -> [TypeId; 2] {
+    [TypeId::of::<Null>(), TypeId::of::<Walk<'static, 'static>>()]
+}
+
 /// The code that a shared library exports.
 pub struct Exported {
+    /// The [`types`] of the library.
+    pub types: [TypeId; 2],
     /// The elements that the code pushes packets to.
     pub sites: &'static [u32],
     /// The functions with which packets start: site, input, function.

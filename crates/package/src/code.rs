@@ -11,7 +11,7 @@ use crate::compiler::{CompilerOutput, compile, right_compiler, run, with_path};
 use crate::header::{Header, Refusal, check, seal};
 use crate::library::Library;
 use crate::sdk::{Sdk, SdkError, is_bitcode};
-use castanet_devirtualized::{Exported, SOURCE};
+use castanet_devirtualized::{Exported, SOURCE, types};
 use castanet_runtime::compiled::{Code, Entry};
 use std::path::Path;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub fn build(source: &str, fingerprint: u128, sdk: Option<&Path>) -> Result<Vec<
     let level = level();
     let root = format!(
         "use castanet_devirtualized::castanet_element::package::{{Package, header, header_length}};\n\
-         use castanet_devirtualized::{{Exported, SOURCE, same}};\n\
+         use castanet_devirtualized::{{Exported, SOURCE, same, types}};\n\
          mod code;\n\
          const NAME: &str = {name:?};\n\
          const _: () = assert!(same(SOURCE, {SOURCE:?}));\n\
@@ -80,7 +80,7 @@ pub fn build(source: &str, fingerprint: u128, sdk: Option<&Path>) -> Result<Vec<
          #[unsafe(no_mangle)]\n\
          pub static CASTANET_PACKAGE: Package = Package::new(&[], true);\n\
          #[unsafe(no_mangle)]\n\
-         pub static CASTANET_CODE: Exported = Exported {{ sites: code::SITES, entries: code::ENTRIES }};\n",
+         pub static CASTANET_CODE: Exported = Exported {{ types: types(), sites: code::SITES, entries: code::ENTRIES }};\n",
         name = name(fingerprint, level),
     );
     let code = format!(
@@ -93,7 +93,16 @@ pub fn build(source: &str, fingerprint: u128, sdk: Option<&Path>) -> Result<Vec<
     let mut failure = BuildError::Compile(String::new());
     for crates in sdk.all(CRATE) {
         match library(crates, scratch.path(), &sdk, level)? {
-            Ok(bytes) => return Ok(seal(bytes)),
+            // Cargo may have compiled the crates in several ways.
+            Ok(bytes) => {
+                let bytes = seal(bytes);
+                match opened("the code", &bytes) {
+                    Ok(_) => return Ok(bytes),
+                    Err(refusal) => {
+                        failure = BuildError::OtherCrates { folder: sdk.folder().to_path_buf(), refusal };
+                    }
+                }
+            }
             Err(output) if output.0.contains(CONSTANT) => {
                 failure = BuildError::OtherCommand(sdk.folder().to_path_buf());
             }
@@ -146,6 +155,12 @@ impl Code for Loaded {
     }
 }
 
+/// Loads a library with code. Its types must be those of this program.
+fn opened(from: &str, bytes: &[u8]) -> Result<Arc<Library>, Refusal> {
+    let (library, _) = Library::open("devirtualized", from, bytes, |_| None)?;
+    if library.has_types(types()) { Ok(library) } else { Err(Library::other_copies(from)) }
+}
+
 /// Loads the code of a configuration. `from` is the file that has it. Without a fingerprint, the code of any configuration
 /// is loaded.
 ///
@@ -171,6 +186,6 @@ pub fn load(from: &str, bytes: &[u8], fingerprint: Option<u128>) -> Result<Arc<d
     if rank(needs).is_none_or(|r| Some(r) > rank(level())) {
         return Err(refuse(&format!("this processor does not have the features of {needs}")));
     }
-    let (library, _) = Library::open("devirtualized", from, bytes, |_| None)?;
+    let library = opened(from, bytes)?;
     Ok(Arc::new(Loaded(library.code().ok_or_else(|| refuse("the library has none"))?)))
 }

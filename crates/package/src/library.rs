@@ -12,6 +12,7 @@ use castanet_spec::{ClassSpec, Names};
 use libloading::os::unix::{Library as Code, RTLD_LOCAL, RTLD_NOW};
 use parking_lot::Mutex;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use std::any::TypeId;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
@@ -140,10 +141,7 @@ impl Library {
         // reference ends in this function.
         let Some(package) = (unsafe { package.as_ref() }) else { return Err(failed("it is empty".into())) };
         if package.types != types() {
-            return Err(Refusal::new(
-                format!("{from}: the package was built with different copies of castanet's crates"),
-                "build it with 'castanet build-package DIR' of this castanet; building it with cargo alone does not work",
-            ));
+            return Err(Library::other_copies(from));
         }
         (package.start)(Host { report, raise, pools: pool::lender() }, name);
         let (inside, stays, end) = (package.classes.to_vec(), package.stays, package.end);
@@ -164,15 +162,30 @@ impl Library {
         Ok((library, content))
     }
 
+    /// The refusal of a library with other copies of castanet's crates.
+    pub(crate) fn other_copies(from: &str) -> Refusal {
+        Refusal::new(
+            format!("{from}: the package was built with different copies of castanet's crates"),
+            "build it with 'castanet build-package DIR' of this castanet; building it with cargo alone does not work",
+        )
+    }
+    /// The address of the exported code.
+    fn exported(&self) -> Option<*const Exported> {
+        // SAFETY: `code::build` writes the crate that exports this symbol with this type. The name in the header, which
+        // `code` has checked, states that both sides have the same source of the type.
+        unsafe { self._code.get::<*const Exported>(CODE_SYMBOL.as_bytes()) }.ok().map(|e| *e)
+    }
+    /// Whether the exported code has these types.
+    pub(crate) fn has_types(&self, types: [TypeId; 2]) -> bool {
+        // SAFETY: the pointer is the address of a static of the library, which is loaded as long as `self` lives.
+        self.exported().and_then(|e| unsafe { e.as_ref() }).is_some_and(|e| e.types == types)
+    }
     /// The compiled code of a configuration, if this library has it. The library stays loaded from now on.
     pub(crate) fn code(self: &Arc<Self>) -> Option<&'static Exported> {
-        // SAFETY: `code::build` writes the crate that exports this symbol with this type. The name in the header, which
-        // `code::load` has checked, states that both sides have the same source of the type.
-        let exported = unsafe { self._code.get::<*const Exported>(CODE_SYMBOL.as_bytes()) }.ok()?;
         std::mem::forget(self.clone());
         // SAFETY: the pointer is the address of a static of the library. The library is never unloaded, because a
         // reference to it was leaked.
-        unsafe { (*exported).as_ref() }
+        self.exported().and_then(|e| unsafe { e.as_ref() })
     }
 
     /// The package name that configurations require.
