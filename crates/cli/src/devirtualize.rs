@@ -33,7 +33,7 @@ const INFO: &str = "DevirtualizeInfo";
 
 /// The examples in the help.
 pub const EXAMPLES: &str = "The result is an archive. Its code runs only with 'castanet run --allow-code', in the castanet that \
-    compiled it and on a processor like this one; otherwise the configuration runs without it. This should be the last pass: a pass \
+    compiled it and on a processor with the features of this one; otherwise the configuration runs without it. This should be the last pass: a pass \
     that changes the configuration makes the code useless.\n\n\
     Examples:\n  castanet devirtualize -v router.click -o direct.click && castanet run --allow-code direct.click\n  \
     castanet devirtualize --source router.click\n  castanet devirtualize --reverse direct.click";
@@ -61,7 +61,7 @@ pub struct Devirtualize {
     /// The folder with the compiled crates of this castanet, if they are not at a default place.
     #[arg(long, value_name = "DIR")]
     pub sdk: Option<PathBuf>,
-    /// Print on standard error for how many elements there is code.
+    /// Print on standard error how many elements and chains have code, and how many functions they share.
     #[arg(short, long)]
     pub verbose: bool,
     /// Write to this file instead of standard output.

@@ -32,7 +32,7 @@ fn files(folder: &Path, into: &mut Vec<PathBuf>) {
 /// Adds the source of crates to a hash. `here` is the folder of the crate that is built.
 ///
 /// In the repository, the folders of the crates are next to the folder of this crate, so their source is hashed. Outside
-/// the repository, there is no such source.
+/// the repository, this adds nothing, and other builds are told apart only by their version and type ids.
 fn add_sources(hash: &mut Hash, here: &Path, crates: &[&str]) {
     for name in crates {
         let folder = here.join("..").join(name);

@@ -2,9 +2,8 @@
 //! Rust source that moves a packet along the connections of a configuration by direct calls ("Programming language
 //! optimizations for modular router configurations", ASPLOS 2002, section 6.1).
 //!
-//! The source has a function for each element and for each chain of actions. It pushes the packet to the element, and
-//! calls the function of the element that the packet goes to next. Elements share a function if the rules of the paper
-//! allow it: they have the same class, the same numbers of ports, ports of the same kinds, and the push outputs lead to
+//! Each push input of an element, and each chain of actions, has a function. The function pushes the packet to the element,
+//! then calls the function of the next element. Elements share functions if the rules of the paper allow it: they have the same class, the same numbers of ports, ports of the same kinds, and the push outputs lead to
 //! the same inputs of elements that share functions too.
 
 use crate::{Graph, PortKind};
@@ -28,8 +27,7 @@ pub enum UnitKind {
     Chain,
     /// An element outside chains.
     Element,
-    /// An element that needs access to other elements, because it pulls or calls handlers. Packets reach it by ordinary
-    /// steps only.
+    /// An element that no function calls: it needs access to other elements, because it pulls or calls handlers.
     Reaching,
 }
 
@@ -48,7 +46,7 @@ pub struct Source {
 /// The crate whose classes can be called directly.
 const CRATE: &str = "castanet_elements::";
 
-/// A function of the source: the class of units that share it.
+/// What units must have in common to share functions.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Signature {
     kind: UnitKind,
@@ -89,7 +87,7 @@ impl<'a> Functions<'a> {
         out
     }
 
-    /// The outputs through which packets go on from a unit alone: all outputs of an element, the last output 0 of a
+    /// The outputs by which a single packet can leave a unit: all outputs of an element, or output 0 of the last action of a
     /// chain.
     fn outputs(&self, unit: &Unit) -> Vec<PortRef> {
         let last = unit.elements.last().copied().unwrap_or_default();
@@ -262,10 +260,11 @@ impl<'a> Functions<'a> {
         let (argument, site) =
             if self.is_shared(f) { ("i: usize, ", format!("{site} + i")) } else { ("", site.to_string()) };
         let _ = writeln!(out, "fn {name}(w: &mut Walk<'_, '_>, {argument}p: Packet) -> bool {{");
+        let calls = (0..signature.next.len()).filter_map(|port| Some((port, self.onward(f, port)?)));
         match signature.kind {
             UnitKind::Chain => {
                 let n = signature.elements.len();
-                let _ = writeln!(out, "    match w.chain({site}, p, |chain: &mut Chain<'_, {n}>, p, cx| {{");
+                let _ = writeln!(out, "    w.chain({site}, p, |chain: &mut Chain<'_, {n}>, p, cx| {{");
                 for (i, (class, direct, ..)) in signature.elements.iter().enumerate() {
                     let last = if i + 1 == n { "" } else { "?;" };
                     let _ = match direct {
@@ -273,29 +272,33 @@ impl<'a> Functions<'a> {
                         false => writeln!(out, "        chain.run_any::<{i}>(p, cx){last}"),
                     };
                 }
-                let _ = writeln!(out, "    }}) {{");
+                let _ = match calls.map(|c| c.1).next() {
+                    Some(call) => writeln!(out, "    }}, |w, _, p| {call})\n}}\n"),
+                    None => writeln!(out, "    }}, Walk::pass)\n}}\n"),
+                };
             }
             UnitKind::Element | UnitKind::Reaching => {
                 let _ = match signature.elements.first() {
-                    Some((class, true, ..)) => {
-                        writeln!(out, "    match w.element::<{class}>({site}, {input}, p) {{")
-                    }
-                    _ => writeln!(out, "    match w.any_element({site}, {input}, p) {{"),
+                    Some((class, true, ..)) => write!(out, "    w.element::<{class}>({site}, {input}, p, "),
+                    _ => write!(out, "    w.any_element({site}, {input}, p, "),
+                };
+                let mut arms = String::new();
+                for (port, call) in calls {
+                    let _ = writeln!(arms, "        {port} => {call},");
+                }
+                let _ = match arms.is_empty() {
+                    true => writeln!(out, "|w, _, edge, p| w.pass(edge, p))\n}}\n"),
+                    false => writeln!(
+                        out,
+                        "|w, output, edge, p| match output {{\n{arms}        _ => w.pass(edge, p),\n    }})\n}}\n"
+                    ),
                 };
             }
         }
-        for port in 0..signature.next.len() {
-            if let Some(call) = self.onward(f, port) {
-                let _ = writeln!(out, "        Step::Out({port}, _, p) => {call},");
-            }
-        }
-        out.push_str(
-            "        Step::Out(_, edge, p) => w.pass(edge, p),\n        Step::End(all) => all,\n    }\n}\n\n",
-        );
     }
 
     /// The units at which the run loop starts to move single packets, with the input: those behind tasks and behind
-    /// elements that packets reach by ordinary steps. A unit from which no direct call leads on is none of them.
+    /// elements that packets reach by ordinary steps. Units without a call to a next unit are left out.
     fn starts(&self) -> Vec<(usize, usize)> {
         let starts = |unit: &&Unit| {
             let e = unit.elements.first().copied().unwrap_or_default();
@@ -327,7 +330,7 @@ pub fn source(graph: &Graph, units: &[Unit], direct: &dyn Fn(&str) -> bool, firs
          #[allow(unused_imports)]\n\
          use castanet_packet::Packet;\n\
          #[allow(unused_imports)]\n\
-         use castanet_runtime::compiled::{Chain, Entry, Step, Walk};\n\n",
+         use castanet_runtime::compiled::{Chain, Entry, Walk};\n\n",
     );
     let (mut sites, mut first) = (Vec::new(), vec![0; functions.all.len()]);
     for f in (0..functions.all.len()).rev() {

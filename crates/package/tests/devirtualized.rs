@@ -205,7 +205,7 @@ fn compare_one(text: &str, give: &Arc<Give>) {
     assert_eq!(run(None), run(Some(give.clone())), "{text}");
 }
 
-/// Code names the types of all classes.
+/// Compiled code can name the Rust type of every class.
 #[test]
 fn the_types_of_all_classes_can_be_named() {
     let registry = castanet_classes::Registry::new();
@@ -235,7 +235,7 @@ fn code_of_another_configuration_is_refused() {
         refused(&library, 2),
         "a.click: the compiled code is not used: it was compiled for another configuration"
     );
-    // A damaged library is not loaded, and neither is anything that is not one.
+    // Damaged libraries and other files are refused.
     let mut damaged = library.clone();
     let middle = damaged.len() / 2;
     damaged[middle] ^= 1;
@@ -248,9 +248,9 @@ fn code_of_another_configuration_is_refused() {
     assert!(refused(b"", 1).contains("not a shared library"), "{}", refused(b"", 1));
 }
 
-/// Panics pass through compiled code: those of elements that it calls, whose code is in the program, and its own.
+/// A panic of an element that compiled code calls is reported and counted as without code.
 #[test]
-fn panics_end_no_more_than_without_code() {
+fn a_panic_of_an_element_has_the_same_result_with_code() {
     let texts = [
         "s :: InfiniteSource(LIMIT 9, BURST 1, STOP true) -> Paint(1) -> f :: FaultyAction -> c :: Counter -> Discard",
         "s :: InfiniteSource(LIMIT 9, BURST 1, STOP true) -> Paint(1) -> f :: FaultyElement -> c :: Counter -> Discard",

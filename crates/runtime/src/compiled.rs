@@ -5,9 +5,9 @@
 //! into each other. It replaces only the steps of the single-packet path. Elements, edges and chains are those that the
 //! run loop uses, so handlers, hot swaps and the order of packets are not affected.
 //!
-//! Each step of [`Walk`] checks that it finds the class and the chain that it was compiled for. If not, it takes the
-//! ordinary step: an element may have been reconfigured or disabled, or may be locked. So code for another configuration
-//! has the same results, but brings nothing.
+//! Each method of [`Walk`] checks that the node has the class, or the length of the chain, that the code was compiled for.
+//! If not, because the element was reconfigured, disabled or locked, the run loop pushes the packet instead. So code that
+//! was compiled for another configuration is harmless, but gains nothing.
 
 use crate::node::{Body, Member, Node, Rest, is_all, leave};
 use crate::unwind::blamed;
@@ -48,36 +48,30 @@ pub trait LoadCode: Send + Sync {
 pub(crate) struct Compiled {
     /// An edge that leads to each input of each site, by site and input.
     doors: HashMap<(u32, u32), u32>,
-    /// The code for each input of each site that packets start at.
-    entries: Box<[Box<[Option<Entry>]>]>,
+    /// For each edge, the code for what it leads to, if packets start there.
+    entries: Box<[Option<Entry>]>,
 }
 
 impl Compiled {
-    /// Returns the order in which the nodes of a worker must be. `node` returns the node of an element. Sites of which the
-    /// worker has no node are none.
+    /// Returns, for each site, the node that the worker must move there, or none if the worker has no such element. `node`
+    /// returns the node of an element.
     pub fn order(code: &dyn Code, node: impl Fn(u32) -> Option<u32>) -> Vec<Option<u32>> {
         code.sites().iter().map(|&element| node(element)).collect()
     }
     /// Prepares the code for a worker whose nodes are in the order of the code.
     pub fn new(code: &dyn Code, edges: &[Edge]) -> Compiled {
         let doors = edges.iter().zip(0..).map(|(e, i)| ((e.node, e.port), i)).collect();
-        let mut entries: Vec<Vec<Option<Entry>>> = vec![Vec::new(); code.sites().len()];
-        for &(site, input, entry) in code.entries() {
-            if let Some(of_site) = entries.get_mut(site as usize) {
-                of_site.resize(of_site.len().max(input as usize + 1), None);
-                if let Some(e) = of_site.get_mut(input as usize) {
-                    *e = Some(entry);
-                }
-            }
-        }
-        Compiled { doors, entries: entries.into_iter().map(Vec::into).collect() }
+        let entries: HashMap<(u32, u32), Entry> =
+            code.entries().iter().map(|&(site, input, entry)| ((site, input), entry)).collect();
+        let entries = edges.iter().map(|e| entries.get(&(e.node, e.port)).copied()).collect();
+        Compiled { doors, entries }
     }
 
     /// Returns the code for what an edge leads to, if there is any and if a packet may cross the edge now.
     #[inline(always)]
     pub fn ahead(&self, cx: &mut Cx<'_>, edge: usize) -> Option<Entry> {
-        let edge = cx.outputs().edge_at(edge).filter(|e| e.is_free())?;
-        *self.entries.get(edge.node as usize)?.get(edge.port as usize)?
+        let entry = (*self.entries.get(edge)?)?;
+        cx.outputs().edge_at(edge).is_some_and(|e| e.is_free()).then_some(entry)
     }
 
     /// Runs compiled code. Returns true if nothing is left to move. Otherwise, what is left is in `rest`.
@@ -116,7 +110,7 @@ static CALLS: Calls = Calls {
     action: |a, p, cx| returned(cx, |cx| a.action(p, cx)),
 };
 
-/// Calls `f`, and returns its panic.
+/// Calls `f`. A panic is returned as an error.
 fn returned<R>(cx: &mut Cx<'_>, f: impl FnOnce(&mut Cx<'_>) -> R) -> Result<R, Panic> {
     // `AssertUnwindSafe` is correct: the panic is raised again.
     catch_unwind(AssertUnwindSafe(|| blamed(cx, f)))
@@ -131,14 +125,6 @@ pub struct Walk<'w, 'a> {
     rest: &'w mut Option<Rest>,
     calls: &'static Calls,
     panic: Option<Panic>,
-}
-
-/// The result of a step.
-pub enum Step {
-    /// The packet leaves through this output of the element, and must cross the edge with this index.
-    Out(usize, usize, Packet),
-    /// The packet does not go on alone. True if nothing is left to move.
-    End(bool),
 }
 
 /// Why a packet does not go on through the chain.
@@ -202,45 +188,59 @@ fn any(
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// Pushes the packet to an element outside chains, by a direct call if its class is `E`.
+    /// Pushes the packet to an element outside chains, by a direct call if its class is `E`. If the packet leaves alone,
+    /// `next` moves it on: it gets the output, and the index of the edge that the packet must cross. Returns true if nothing
+    /// is left to move.
     #[inline(always)]
-    pub fn element<E: Element + Any>(&mut self, site: usize, input: usize, p: Packet) -> Step {
+    pub fn element<E: Element + Any>(
+        &mut self,
+        site: usize,
+        input: usize,
+        p: Packet,
+        next: impl FnOnce(&mut Self, usize, usize, Packet) -> bool,
+    ) -> bool {
         let Some(node) = self.nodes.get_mut(site) else { return self.through(site, input, p) };
         let own = EdgeRange { me: node.me, base: node.base, count: node.count, skip: node.mains };
         let Body::Element(e) = &mut node.body else { return self.through(site, input, p) };
         let Some(e) = e.downcast_mut::<E>() else { return self.through(site, input, p) };
         self.cx.outputs().enter_single(own);
         e.push_one(input, p, self.cx);
-        self.emitted(site, own.base)
+        match self.cx.outputs().take_slot() {
+            Some((edge, p)) => next(self, edge.wrapping_sub(own.base as usize), edge, p),
+            None => is_all(site, self.cx.outputs().touched(), self.rest),
+        }
     }
-    /// Pushes the packet to an element outside chains, whatever its class.
-    pub fn any_element(&mut self, site: usize, input: usize, p: Packet) -> Step {
+    /// Like [`Walk::element`], for an element of any class.
+    pub fn any_element(
+        &mut self,
+        site: usize,
+        input: usize,
+        p: Packet,
+        next: impl FnOnce(&mut Self, usize, usize, Packet) -> bool,
+    ) -> bool {
         let Some(node) = self.nodes.get_mut(site) else { return self.through(site, input, p) };
         let own = EdgeRange { me: node.me, base: node.base, count: node.count, skip: node.mains };
         let Body::Element(e) = &mut node.body else { return self.through(site, input, p) };
         self.cx.outputs().enter_single(own);
-        match (self.calls.push_one)(e, input, p, self.cx) {
-            Ok(()) => self.emitted(site, own.base),
-            Err(panic) => self.panicked(panic),
+        if let Err(panic) = (self.calls.push_one)(e, input, p, self.cx) {
+            return self.panicked(panic);
         }
-    }
-    /// The step of a site after its element has run. `base` is its first edge.
-    #[inline(always)]
-    fn emitted(&mut self, site: usize, base: u32) -> Step {
         match self.cx.outputs().take_slot() {
-            Some((edge, p)) => Step::Out(edge.wrapping_sub(base as usize), edge, p),
-            None => Step::End(is_all(site, self.cx.outputs().touched(), self.rest)),
+            Some((edge, p)) => next(self, edge.wrapping_sub(own.base as usize), edge, p),
+            None => is_all(site, self.cx.outputs().touched(), self.rest),
         }
     }
 
-    /// Runs a chain of `N` actions on the packet. `run` runs each of them.
+    /// Runs a chain of `N` actions on the packet. `run` runs each of them. If the packet leaves alone, `next` moves it on: it
+    /// gets the index of the edge that the packet must cross. Returns true if nothing is left to move.
     #[inline(always)]
     pub fn chain<const N: usize>(
         &mut self,
         site: usize,
         mut p: Packet,
         run: impl FnOnce(&mut Chain<'_, N>, &mut Packet, &mut Cx<'a>) -> Result<(), Left>,
-    ) -> Step {
+        next: impl FnOnce(&mut Self, usize, Packet) -> bool,
+    ) -> bool {
         let Some(node) = self.nodes.get_mut(site) else { return self.through(site, 0, p) };
         let base = node.base as usize;
         let Body::Chain(members) = &mut node.body else { return self.through(site, 0, p) };
@@ -249,7 +249,8 @@ impl<'a> Walk<'_, 'a> {
         };
         let mut chain = Chain { members, any: self.calls.action };
         match run(&mut chain, &mut p, self.cx) {
-            Ok(()) if self.cx.outputs().touched() == 0 => return Step::Out(0, base, p),
+            Ok(()) if self.cx.outputs().touched() == 0 => return next(self, base, p),
+            // An action has emitted other packets, which go first.
             Ok(()) => {
                 std::hint::cold_path();
                 self.cx.park_one(base, p);
@@ -257,25 +258,25 @@ impl<'a> Walk<'_, 'a> {
             Err(Left(Ok((verdict, resume)))) => leave(verdict, p, resume, self.cx),
             Err(Left(Err(panic))) => return self.panicked(panic),
         }
-        Step::End(is_all(site, self.cx.outputs().touched(), self.rest))
+        is_all(site, self.cx.outputs().touched(), self.rest)
     }
 
     #[cold]
-    fn panicked(&mut self, panic: Panic) -> Step {
+    fn panicked(&mut self, panic: Panic) -> bool {
         self.panic = Some(panic);
-        Step::End(false)
+        false
     }
-    /// Leaves the packet to the run loop, which pushes it to an input.
+    /// Leaves the packet to the run loop, which pushes it to an input. Returns false: something is left to move.
     #[cold]
     #[inline(never)]
-    fn through(&mut self, site: usize, input: usize, p: Packet) -> Step {
-        Step::End(match self.doors.get(&(site as u32, input as u32)) {
+    fn through(&mut self, site: usize, input: usize, p: Packet) -> bool {
+        match self.doors.get(&(site as u32, input as u32)) {
             Some(&edge) => self.pass(edge as usize, p),
             None => {
                 *self.rest = Some(Rest::Nowhere(self.cx.me()));
                 false
             }
-        })
+        }
     }
     /// Leaves the packet to the run loop, which moves it across an edge. Returns false: something is left to move.
     #[inline(never)]

@@ -54,10 +54,11 @@ fn functions_call_the_next_one() {
     let text = "InfiniteSource -> Paint(1) -> c :: Classifier(0/01, -); c [0] -> a :: Discard; c [1] -> Strip(1) -> b :: Discard";
     let Source { text, sites, .. } = made(text);
     for part in [
-        "match w.element::<castanet_elements::classify::classifier::Classifier>(",
+        "w.element::<castanet_elements::classify::classifier::Classifier>(",
         "paint::Paint, 0>(p, cx)",
-        "        Step::Out(0, _, p) => f0_discard_0(w, 0, p),\n",
-        "        Step::Out(_, edge, p) => w.pass(edge, p),\n",
+        "        0 => f0_discard_0(w, ",
+        "        _ => w.pass(edge, p),\n",
+        ", |w, _, p| f",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
@@ -72,7 +73,9 @@ fn cycles_and_elements_that_pull_are_left_to_the_run_loop() {
     // The connection that closes the cycle is no call.
     let cycle = made("Idle -> a :: Counter -> s :: Switch(0); s [0] -> a; s [1] -> Discard").text;
     assert_eq!(cycle.matches("fn ").count(), 3, "{cycle}");
-    assert_eq!(cycle.matches("Step::Out(").count(), 3 + 2, "{cycle}");
+    // Calls lead from the run loop to the Counter, from there to the Switch, and on to the Discard.
+    let calls = cycle.matches("(w, p)").count();
+    assert_eq!((cycle.matches("w.pass(").count(), calls), (2, 3), "{cycle}");
     // A Script calls handlers, and an Unqueue pulls.
     let pulls = made("Idle -> q :: Queue -> Unqueue -> c :: Counter -> Queue -> Discard").text;
     assert!(!pulls.contains("unqueue") && pulls.contains("counter"), "{pulls}");

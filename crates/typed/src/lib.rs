@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Boxes of elements that know the class inside.
+//! Boxed elements with their type, for a downcast without a virtual call.
 //!
-//! `Any::downcast_mut` asks a trait object for its type by a virtual call. Code that was compiled for one configuration
-//! does this for each packet and element, and exists to avoid virtual calls. A [`Typed`] box keeps the type beside the
-//! trait object, so that a downcast costs a comparison.
+//! `Any::downcast_mut` asks a trait object for its type by a virtual call. Compiled code downcasts for every packet and
+//! element, so a virtual call there would undo its gain. A [`Typed`] box keeps the type beside the trait object, so that
+//! a downcast costs a comparison.
 
 use castanet_element::{Action, AnyElement};
 use std::any::{Any, TypeId};
