@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The protocol language Prolac (Kohler, Kaashoek, Montgomery: A Readable TCP in the Prolac Protocol Language, SIGCOMM
-//! 1999) and its compiler to Rust. Nothing of the router is in it.
+//! 1999) and its compiler to Rust. The crate does not depend on the router.
 #![forbid(unsafe_code)]
 
 pub mod arith;
@@ -25,14 +25,15 @@ use castanet_diagnostic::{Diagnostic, FileId, Sources};
 use load::{Extensions, Files};
 use program::Program;
 
-/// The stack of the thread that types a program. Methods whose result types are inferred nest.
+/// The size of the stack in bytes. Type inference recurses from a method to the methods that it calls.
 const STACK: usize = 256 << 20;
 
-/// Runs a function on a stack that is large enough for the recursion over any program.
+/// Runs a function on a stack that is large enough for the recursion over any program. Returns none if no thread can be
+/// started. A panic of the function goes on in the caller.
 pub(crate) fn with_stack<R: Send>(f: impl FnOnce() -> R + Send) -> Option<R> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, f).ok()?;
-        thread.join().ok()
+        Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 

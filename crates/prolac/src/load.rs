@@ -5,14 +5,18 @@ use crate::syntax::ast::{Item, Name, Text};
 use crate::syntax::parse;
 use castanet_diagnostic::{Diagnostic, FileId, Sources, Span};
 use std::collections::BTreeMap;
+use std::io::Read as _;
 
 /// Limit on the number of files of a program.
 const MAX_FILES: usize = 1_000;
 
+/// Limit on the length of a file in bytes.
+const MAX_LENGTH: u64 = 16 << 20;
+
 /// Where the files of a program come from.
 pub trait Files {
     /// Reads the file that `include` or `hookup` names in the file `from`. Returns a name for messages and the text, or
-    /// the cause of failure. The same file must have the same name each time.
+    /// the cause of failure. Files are told apart by this name.
     fn read(&self, from: &str, name: &str) -> Result<(String, String), String>;
 }
 
@@ -25,14 +29,19 @@ impl Files for NoFiles {
     }
 }
 
-/// The files of a program below a folder. Names are relative to the folder of the file that includes.
+/// Reads files from disk. A name is relative to the folder of the file that includes it.
 pub struct Folder;
 
 impl Files for Folder {
     fn read(&self, from: &str, name: &str) -> Result<(String, String), String> {
         let folder = std::path::Path::new(from).parent().unwrap_or(std::path::Path::new(""));
         let path = folder.join(name);
-        let text = std::fs::read(&path).map_err(|e| e.to_string())?;
+        let mut text = Vec::new();
+        let file = std::fs::File::open(&path).map_err(|e| e.to_string())?;
+        let read = file.take(MAX_LENGTH + 1).read_to_end(&mut text).map_err(|e| e.to_string())?;
+        if read as u64 > MAX_LENGTH {
+            return Err(format!("the file is larger than {} MiB", MAX_LENGTH >> 20));
+        }
         Ok((path.to_string_lossy().into_owned(), String::from_utf8_lossy(&text).into_owned()))
     }
 }
@@ -169,5 +178,17 @@ impl Loader<'_> {
             };
             self.out.diagnostics.push(d);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn endless_files_are_refused() {
+        assert_eq!(Folder.read("a.pc", "/dev/zero").unwrap_err(), "the file is larger than 16 MiB");
+        assert!(Folder.read("a.pc", "missing.pc").unwrap_err().contains("No such file"));
     }
 }

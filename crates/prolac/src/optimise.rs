@@ -50,7 +50,7 @@ pub struct Report {
     pub inlined: Vec<Inlining>,
 }
 
-/// The definitions that a dynamic call may run, by the modules that objects may have.
+/// The definitions that a dynamic call may run, given the modules of which objects are created.
 pub(crate) fn targets(
     program: &Program,
     instantiated: &BTreeSet<ModuleId>,
@@ -70,7 +70,7 @@ pub(crate) fn targets(
     all
 }
 
-/// Optimises a program. The result runs as before.
+/// Optimises a program. The result has the same behaviour.
 pub fn optimise(program: &Program, optimisations: Optimisations) -> (Program, Report) {
     let mut out = program.clone();
     let instantiated = program.instantiated();
@@ -122,7 +122,7 @@ fn prune(program: &Program, raises: &Raises, e: &mut Expr) -> usize {
     changes
 }
 
-/// Makes calls direct that can run one definition only. Calls of bytes always are.
+/// Makes calls direct that can run one definition only. Calls on views of bytes always are.
 fn direct(program: &Program, instantiated: &BTreeSet<ModuleId>, hierarchy: bool, e: &mut Expr) {
     if let ExprKind::Call { callee, .. } = &mut e.kind
         && let Callee::Dynamic(slot, module) = *callee

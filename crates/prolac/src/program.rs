@@ -277,7 +277,7 @@ pub struct Module {
     pub fields: Vec<FieldId>,
     /// Its constructor, perhaps inherited.
     pub constructor: Option<MethodId>,
-    /// The number of bytes, if it is laid out over the bytes of packets.
+    /// The number of bytes, if the module is a view of the bytes of packets (punned, as the paper calls it).
     pub punned: Option<usize>,
 }
 

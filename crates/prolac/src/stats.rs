@@ -13,12 +13,12 @@ const PAPER: [usize; 3] = [1022, 62, 0];
 /// Figures of a program.
 #[derive(Clone, Debug)]
 pub struct Stats {
-    /// The calls that dispatch dynamically: if every call of a method of an object does; if those do whose method has
-    /// several definitions; if those do that may run several definitions by the analysis of the class hierarchy.
+    /// Three counts of dynamic dispatches: if every call of a method of an object dispatches; if only calls of methods with
+    /// several definitions do; and after the analysis of the class hierarchy.
     pub dispatches: [usize; 3],
-    /// The modules and the methods.
+    /// The number of modules.
     pub modules: usize,
-    /// The method definitions.
+    /// The number of method definitions.
     pub methods: usize,
     /// For each method with replaced calls, the methods whose bodies replaced them, and how deep inside other replaced
     /// calls.
