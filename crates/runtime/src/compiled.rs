@@ -11,7 +11,7 @@
 
 use crate::node::{Body, Member, Node, Rest, is_all, leave};
 use crate::unwind::blamed;
-use castanet_element::run_loop::{Edge, EdgeRange, Internals as _};
+use castanet_element::run_loop::{Edge, Internals as _};
 use castanet_element::{Action, Cx, Element, Verdict};
 use castanet_graph::Graph;
 use castanet_packet::Packet;
@@ -53,11 +53,6 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Returns, for each site, the node that the worker must move there, or none if the worker has no such element. `node`
-    /// returns the node of an element.
-    pub fn order(code: &dyn Code, node: impl Fn(u32) -> Option<u32>) -> Vec<Option<u32>> {
-        code.sites().iter().map(|&element| node(element)).collect()
-    }
     /// Prepares the code for a worker whose nodes are in the order of the code.
     pub fn new(code: &dyn Code, edges: &[Edge]) -> Compiled {
         let doors = edges.iter().zip(0..).map(|(e, i)| ((e.node, e.port), i)).collect();
@@ -200,15 +195,12 @@ impl<'a> Walk<'_, 'a> {
         next: impl FnOnce(&mut Self, usize, usize, Packet) -> bool,
     ) -> bool {
         let Some(node) = self.nodes.get_mut(site) else { return self.through(site, input, p) };
-        let own = EdgeRange { me: node.me, base: node.base, count: node.count, skip: node.mains };
+        let own = node.edges();
         let Body::Element(e) = &mut node.body else { return self.through(site, input, p) };
         let Some(e) = e.downcast_mut::<E>() else { return self.through(site, input, p) };
         self.cx.outputs().enter_single(own);
         e.push_one(input, p, self.cx);
-        match self.cx.outputs().take_slot() {
-            Some((edge, p)) => next(self, edge.wrapping_sub(own.base as usize), edge, p),
-            None => is_all(site, self.cx.outputs().touched(), self.rest),
-        }
+        self.emitted(site, own.base, next)
     }
     /// Like [`Walk::element`], for an element of any class.
     pub fn any_element(
@@ -219,14 +211,25 @@ impl<'a> Walk<'_, 'a> {
         next: impl FnOnce(&mut Self, usize, usize, Packet) -> bool,
     ) -> bool {
         let Some(node) = self.nodes.get_mut(site) else { return self.through(site, input, p) };
-        let own = EdgeRange { me: node.me, base: node.base, count: node.count, skip: node.mains };
+        let own = node.edges();
         let Body::Element(e) = &mut node.body else { return self.through(site, input, p) };
         self.cx.outputs().enter_single(own);
         if let Err(panic) = (self.calls.push_one)(e, input, p, self.cx) {
             return self.panicked(panic);
         }
+        self.emitted(site, own.base, next)
+    }
+
+    /// Called after the element at a site has run. `base` is its first edge.
+    #[inline(always)]
+    fn emitted(
+        &mut self,
+        site: usize,
+        base: u32,
+        next: impl FnOnce(&mut Self, usize, usize, Packet) -> bool,
+    ) -> bool {
         match self.cx.outputs().take_slot() {
-            Some((edge, p)) => next(self, edge.wrapping_sub(own.base as usize), edge, p),
+            Some((edge, p)) => next(self, edge.wrapping_sub(base as usize), edge, p),
             None => is_all(site, self.cx.outputs().touched(), self.rest),
         }
     }

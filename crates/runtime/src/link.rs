@@ -40,8 +40,9 @@ pub(crate) fn link(
     let graph = &shared.graph;
     let (mut nodes, mut edges, mut places) = nodes(graph, instances, locked, back, effects);
     let compiled = shared.code.as_deref().map(|code| {
-        let node = |e: u32| places.get(e as usize).map(|p| p.0).filter(|n| *n != NONE);
-        let order = Compiled::order(code, node);
+        // For each site, the node that must be moved there, or none if this worker has no such element.
+        let node = |e: &u32| places.get(*e as usize).map(|p| p.0).filter(|n| *n != NONE);
+        let order: Vec<Option<u32>> = code.sites().iter().map(node).collect();
         reorder(&mut nodes, &mut edges, &mut places, &order);
         Compiled::new(code, &edges)
     });
