@@ -7,10 +7,10 @@
 //! fingerprint of the configuration, and the processor features that the code needs.
 
 pub use crate::compiler::BuildError;
-use crate::compiler::{CompilerOutput, compile, right_compiler, run, with_path};
+use crate::compiler::{self, CONSTANT, CompilerOutput, compile, run, with_path};
 use crate::header::{Header, Refusal, check, seal};
 use crate::library::Library;
-use crate::sdk::{Sdk, SdkError, is_bitcode};
+use crate::sdk::{Sdk, is_bitcode};
 use castanet_devirtualized::{Exported, SOURCE, types};
 use castanet_runtime::compiled::{Code, Entry};
 use std::path::Path;
@@ -18,9 +18,6 @@ use std::sync::Arc;
 
 /// The crate that the code is compiled against.
 const CRATE: &str = "castanet_devirtualized";
-/// The compiler's error code for a constant that cannot be evaluated: here, because of other sources.
-const CONSTANT: &str = "E0080";
-
 /// The processor features that code is compiled for: `generic`, or a level of the x86-64 psABI.
 pub const LEVELS: [&str; 3] = ["generic", "x86-64-v2", "x86-64-v3"];
 
@@ -53,12 +50,7 @@ fn name(fingerprint: u128, level: &str) -> String {
 /// # Errors
 /// They are not there, or the compiler is not the one that castanet was built with.
 pub fn prepare(sdk: Option<&Path>) -> Result<Sdk, BuildError> {
-    right_compiler(Path::new("."))?;
-    let sdk = Sdk::find(sdk)?;
-    if sdk.all(CRATE).is_empty() {
-        return Err(SdkError::PackagesOnly(sdk.folder().to_path_buf()).into());
-    }
-    Ok(sdk)
+    compiler::prepare(CRATE, sdk)
 }
 
 /// Compiles the code of a configuration for this processor. Returns the bytes of the library.

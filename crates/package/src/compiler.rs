@@ -176,3 +176,20 @@ pub fn write(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     part.persist(file)?;
     Ok(())
 }
+
+/// The compiler's error code for a constant that cannot be evaluated. Generated crates have such constants, so that they do
+/// not compile against the crates of another castanet.
+pub const CONSTANT: &str = "E0080";
+
+/// Finds the compiled crates, which must include `name`. Only `castanet sdk --drivers` copies it.
+///
+/// # Errors
+/// They are not there, or the compiler is not the one that castanet was built with.
+pub fn prepare(name: &str, sdk: Option<&Path>) -> Result<Sdk, BuildError> {
+    right_compiler(Path::new("."))?;
+    let sdk = Sdk::find(sdk)?;
+    if sdk.all(name).is_empty() {
+        return Err(SdkError::PackagesOnly(sdk.folder().to_path_buf()).into());
+    }
+    Ok(sdk)
+}

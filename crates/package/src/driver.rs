@@ -6,9 +6,9 @@
 //! so the linker (or link-time optimisation, in release builds) leaves out the code of the other classes.
 
 pub use crate::compiler::BuildError;
-use crate::compiler::{CompilerOutput, compile, right_compiler, run, with_path, write};
+use crate::compiler::{self, CONSTANT, CompilerOutput, compile, run, with_path, write};
 use crate::header::Header;
-use crate::sdk::{Sdk, SdkError, is_bitcode};
+use crate::sdk::{Sdk, is_bitcode};
 use castanet_element::package::BUILT;
 use object::{Object, ObjectSegment};
 use std::fmt::Write as _;
@@ -80,21 +80,12 @@ fn source(classes: &[&str]) -> String {
     out
 }
 
-/// The compiler's error code for a constant that cannot be evaluated: here, a class that the compiled crates lack, or
-/// other build facts.
-const CONSTANT: &str = "E0080";
-
 /// Finds the compiled crates for drivers.
 ///
 /// # Errors
 /// They are not there, or the compiler is not the one that castanet was built with.
 pub fn prepare(sdk: Option<&Path>) -> Result<Sdk, BuildError> {
-    right_compiler(Path::new("."))?;
-    let sdk = Sdk::find(sdk)?;
-    if sdk.all(COMMAND).is_empty() {
-        return Err(SdkError::PackagesOnly(sdk.folder().to_path_buf()).into());
-    }
-    Ok(sdk)
+    compiler::prepare(COMMAND, sdk)
 }
 
 /// Builds a minimal driver. Returns its size.
