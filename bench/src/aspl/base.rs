@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// What the packets of the router come from and go to.
+/// The kinds of sources and sinks of the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
     /// Sources in memory, and sinks that drop packets.

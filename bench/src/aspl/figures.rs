@@ -60,7 +60,7 @@ pub struct Line {
     pub figure: Figure,
     /// The batch size; 0 where it depends on what the devices have ready.
     pub batch: usize,
-    /// What was measured.
+    /// The name of the configuration, element or part that was measured.
     pub name: String,
     /// Nanoseconds per packet.
     pub ns: Quartiles,

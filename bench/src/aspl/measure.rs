@@ -15,7 +15,7 @@ const INNER: u64 = 4;
 /// The rounds of the two runs under callgrind. The difference does not include the start of the program.
 const COUNTED: [u64; 2] = [1, 4];
 
-/// What is measured.
+/// A program or configuration that is measured.
 #[derive(Clone, Debug)]
 pub enum Subject {
     /// A configuration or archive.

@@ -40,7 +40,7 @@ pub struct Pass {
     pub apply: fn(&[u8], &Base) -> Result<Vec<u8>, String>,
 }
 
-/// What to measure.
+/// A part of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// ASPLOS Figures 8 and 9.
@@ -63,7 +63,7 @@ pub const PARTS: [(&str, Part); 4] = [
 
 /// Options of the measurement.
 pub struct Settings<'a> {
-    /// What to measure.
+    /// The parts to measure.
     pub parts: Vec<Part>,
     /// The total duration in seconds, without that of counting instructions.
     pub seconds: f64,
@@ -124,7 +124,7 @@ pub fn check(rows: &[Row], batch: usize, passes: &[Pass], code: Option<&Loader>)
     Ok(())
 }
 
-/// What is measured for some parts at a batch size: names and subjects. Each name is there once.
+/// Returns the subjects of some parts at a batch size, with their names. Each name is there once.
 fn subjects(settings: &Settings<'_>, batch: usize) -> Result<Vec<(String, Subject)>, String> {
     let mut all: Vec<(String, Subject)> = Vec::new();
     let mut add = |name: &str, configuration: Vec<u8>| {

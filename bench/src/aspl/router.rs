@@ -89,7 +89,7 @@ pub fn run(
     times.lines().map(round).collect::<Option<_>>().ok_or_else(|| "a round is missing".to_string())
 }
 
-/// What a configuration does with the packets.
+/// The packets that a configuration sends and drops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// The frames that each interface sends, in hexadecimal.

@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 pub struct Unit {
     /// The elements, in the order in which packets pass them. Several only if the unit is a chain.
     pub elements: Vec<usize>,
-    /// What the unit is.
+    /// Its kind.
     pub kind: UnitKind,
 }
 
@@ -46,7 +46,7 @@ pub struct Source {
 /// The crate whose classes can be called directly.
 const CRATE: &str = "castanet_elements::";
 
-/// What units must have in common to share functions.
+/// The properties that units must have in common to share functions.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Signature {
     kind: UnitKind,

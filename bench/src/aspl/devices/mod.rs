@@ -46,7 +46,7 @@ pub struct Settings {
     pub generator: Option<Generator>,
 }
 
-/// What became of the packets of a trial: packets per second, but for `ns`.
+/// The fate of the packets of a trial. All fields but `ns` and `disturbed` are packets per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Packets sent to the router.
