@@ -8,7 +8,7 @@
 use crate::args::Configuration;
 use crate::classes::{Available, BuiltIn};
 use crate::live;
-use crate::load::{Source, archived, complain, elaborate_in, load_in, reason, show, write_bytes};
+use crate::load::{Source, archived, complain, elaborate_in, exit, load_in, reason, show, write_bytes};
 use castanet_graph::Graph;
 use castanet_graph::devirtualize::{self, Source as Code};
 use castanet_lang::args::{cleaned, split};
@@ -221,14 +221,7 @@ impl Devirtualized {
 
 /// Compiles code for a configuration, and prints it as an archive.
 pub fn main(args: &Devirtualize) -> ExitCode {
-    match run(args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(e) => {
-            complain(&e);
-            ExitCode::FAILURE
-        }
-    }
+    exit(run(args))
 }
 
 fn run(args: &Devirtualize) -> Result<bool, String> {

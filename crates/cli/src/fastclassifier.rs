@@ -3,7 +3,7 @@
 //! back.
 
 use crate::args::FastClassifier;
-use crate::load::{Source, archived, complain, elaborate_with, show, write_bytes};
+use crate::load::{Source, archived, complain, elaborate_with, exit, show, write_bytes};
 use castanet_classify::definitions::{Definitions, MEMBER};
 use castanet_element::Classes;
 use castanet_graph::Graph;
@@ -155,14 +155,7 @@ fn trees(graph: &Graph, classes: &dyn Classes) -> Trees {
 
 /// Prints the flat configuration with fast classifiers, as an archive. Unknown classes are accepted.
 pub fn main(args: &FastClassifier) -> ExitCode {
-    match run(args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(e) => {
-            complain(&e);
-            ExitCode::FAILURE
-        }
-    }
+    exit(run(args))
 }
 
 fn run(args: &FastClassifier) -> Result<bool, String> {

@@ -2,7 +2,7 @@
 //! `castanet flatten`: prints the configuration with all compounds expanded, or lists its classes or elements.
 
 use crate::args::Flatten;
-use crate::load::{Source, complain, elaborate_with, show, write_out};
+use crate::load::{Source, elaborate_with, exit, show, write_out};
 use castanet_lang::elaborate::{Globals, Loaded};
 use castanet_lang::{Diagnostic, Flat, Unknown, print};
 use std::collections::BTreeSet;
@@ -52,14 +52,7 @@ pub fn definitions(loaded: &Loaded, given: &[(String, String)]) -> Vec<(String, 
 
 /// Prints the flat configuration or a list. Unknown classes are accepted.
 pub fn main(args: &Flatten) -> ExitCode {
-    match flatten(args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(e) => {
-            complain(&e);
-            ExitCode::FAILURE
-        }
-    }
+    exit(flatten(args))
 }
 
 /// Returns false if the configuration has errors, which have been printed.

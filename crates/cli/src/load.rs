@@ -17,6 +17,7 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 /// The text of a configuration and its context.
@@ -288,6 +289,19 @@ pub fn show(sources: &Sources, diagnostics: &[Diagnostic], json: bool) {
 /// Prints a line on standard error, as `castanet: ...`.
 pub fn complain(text: &str) {
     let _ = std::io::stderr().lock().write_all(&line(&format!("castanet: {text}")));
+}
+
+/// Returns the exit code of a subcommand that has ended well, or after errors that it has printed. Prints an error that it
+/// returns.
+pub fn exit(ended: Result<bool, String>) -> ExitCode {
+    match ended {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            complain(&e);
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Returns the bytes of a configuration: its text, or an archive of the text and `members` if there are any.

@@ -2,7 +2,7 @@
 //! Subcommands that run a pass over the flat configuration and print the result.
 
 use crate::args::Configuration;
-use crate::load::{Source, complain, elaborate, show, write_out};
+use crate::load::{Source, complain, elaborate, exit, show, write_out};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Flat, Unknown};
 use castanet_spec::ClassSpecs;
@@ -20,14 +20,7 @@ pub fn main(
     verbose: bool,
     pass: &Pass<'_>,
 ) -> ExitCode {
-    match run(configuration, output, verbose, pass) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(e) => {
-            complain(&e);
-            ExitCode::FAILURE
-        }
-    }
+    exit(run(configuration, output, verbose, pass))
 }
 
 fn run(

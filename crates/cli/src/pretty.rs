@@ -2,7 +2,7 @@
 //! `castanet pretty`: shows a configuration as an HTML page.
 
 use crate::args::{Configuration, any_text};
-use crate::load::{Loaded, Source, complain, load, show, write_out};
+use crate::load::{Loaded, Source, complain, exit, load, show, write_out};
 use castanet_graph::pretty::{Settings, TEMPLATE, page};
 use castanet_lang::{Unknown, bytes, read};
 use std::ffi::OsStr;
@@ -112,14 +112,7 @@ pub fn html(
 
 /// Prints the page. A configuration with errors is shown as far as possible, and the errors are printed.
 pub fn main(args: &Pretty) -> ExitCode {
-    match pretty(args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(e) => {
-            complain(&e);
-            ExitCode::FAILURE
-        }
-    }
+    exit(pretty(args))
 }
 
 /// Returns false if the configuration has errors, which have been printed.

@@ -3,7 +3,7 @@
 
 use crate::args::any_text;
 use crate::fmt::diff;
-use crate::load::{complain, show, write_out};
+use crate::load::{complain, exit, show, write_out};
 use castanet_lang::bytes::encode;
 use castanet_lang::{Diagnostic, Sources};
 use castanet_prolac::load::{Extensions, Folder};
@@ -162,14 +162,7 @@ pub fn main(args: &Prolac) -> ExitCode {
         }
         Command::Outline(a) => program(&a.input).map_or(Ok(false), |p| print(None, &outline::outline(&p))),
     };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(e) => {
-            complain(&e);
-            ExitCode::FAILURE
-        }
-    }
+    exit(done)
 }
 
 fn print(output: Option<&Path>, text: &str) -> Result<bool, String> {

@@ -2,7 +2,7 @@
 //! `castanet xform`: prints the configuration with parts of it replaced, as patterns say.
 
 use crate::args::Xform;
-use crate::load::{Source, complain, elaborate, show, write_out};
+use crate::load::{Source, complain, elaborate, exit, show, write_out};
 use castanet_element::Classes;
 use castanet_graph::Graph;
 use castanet_graph::xform::{Direction, Outcome, Refused, Rule, SHIPPED, Shipped, xform};
@@ -87,14 +87,7 @@ pub fn refusal(r: &Refused) -> String {
 
 /// Prints the flat configuration with the replacements. Unknown classes are accepted.
 pub fn main(args: &Xform) -> ExitCode {
-    match run(args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(e) => {
-            complain(&e);
-            ExitCode::FAILURE
-        }
-    }
+    exit(run(args))
 }
 
 fn run(args: &Xform) -> Result<bool, String> {
