@@ -191,6 +191,9 @@ pub struct Run {
     /// Largest number of packets in a batch, 1 to 256.
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub batch: usize,
+    /// Run the configuration as it stands, without optimising it as it loads.
+    #[arg(long)]
+    pub no_optimize: bool,
     /// Simulate time, starting SECONDS after 1970. The run ends when nothing is left to do.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1000000000")]
     pub simtime: Option<String>,

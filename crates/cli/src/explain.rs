@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet explain`: which worker reaches which element, and why.
+//! `castanet explain`: which worker reaches which element, and why, and which tasks get several turns at once.
 
 use crate::args::Explain;
 use crate::load::{Source, complain, load, show, write_out};
@@ -24,6 +24,12 @@ pub fn main(args: &Explain) -> ExitCode {
         diagnostics.extend(more);
         let (placement, more) = castanet_runtime::place(&graph, loaded.classes.as_ref(), args.workers);
         text = placement.explain(&graph);
+        // Other workers may run between the turns of a worker.
+        if args.workers == 1
+            && let Some((graph, quanta)) = castanet_runtime::several_turns(graph, loaded.classes.as_ref())
+        {
+            text = format!("{text}\n{}", quanta.explain(&graph));
+        }
         diagnostics.extend(more);
     }
     show(&loaded.sources, &diagnostics, args.configuration.json);

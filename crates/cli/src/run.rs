@@ -77,6 +77,7 @@ fn options(args: &Run, name: &str, text: &str) -> Result<Options, String> {
         client_files: args.from_clients.library_path.clone(),
         report_undefined: true,
         on_panic: args.on_panic.into(),
+        optimize: !args.no_optimize,
         code: args.allow_code.then(|| -> Arc<dyn LoadCode> { Arc::new(Loader { name: name.to_string() }) }),
         printer: Box::new(|text| {
             let _ = std::io::stderr().lock().write_all(&castanet_lang::bytes::line(text));

@@ -20,6 +20,7 @@ struct Attr {
     workers: Option<Expr>,
     offload: Option<Ident>,
     reconfigure: Option<Ident>,
+    depends: Option<Ident>,
     effects: Vec<Ident>,
     drops: Vec<Ident>,
     ledger_role: Vec<Ident>,
@@ -57,14 +58,15 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
                 "aliases" => out.aliases = list(&m)?,
                 "workers" => out.workers = Some(m.value()?.parse()?),
                 "offload" => out.offload = Some(m.value()?.parse()?),
+                "depends" => out.depends = Some(m.value()?.parse()?),
                 "reconfigure" => out.reconfigure = Some(m.value()?.parse()?),
                 "effects" => out.effects = list(&m)?,
                 "drops" => out.drops = list(&m)?,
                 "ledger" => out.ledger_role = list(&m)?,
                 "ends" => out.ends = list(&m)?,
                 "capabilities" => out.capabilities = list(&m)?,
-                "task" | "copies" | "descending" | "config_follows" | "information" | "build"
-                | "lifecycle" | "handlers" => {
+                "task" | "copies" | "descending" | "fifo" | "clock" | "config_follows" | "information"
+                | "build" | "lifecycle" | "handlers" => {
                     out.flags.push(key);
                 }
                 _ => return Err(m.error("unknown declaration of a class")),
@@ -105,6 +107,7 @@ struct Checked<'a> {
     workers: TokenStream,
     offload: TokenStream,
     reconfigure: TokenStream,
+    depends: TokenStream,
 }
 
 impl<'a> Checked<'a> {
@@ -123,7 +126,8 @@ impl<'a> Checked<'a> {
             return Err(Error::new_spanned(ident, "a class needs a documentation comment"));
         }
         let (workers, offload, reconfigure) = (workers(ident, attr)?, offload(attr)?, reconfigure(attr)?);
-        Ok(Checked { name, ports, processing, packets, doc, workers, offload, reconfigure })
+        let depends = depends(attr)?;
+        Ok(Checked { name, ports, processing, packets, doc, workers, offload, reconfigure, depends })
     }
 }
 
@@ -154,6 +158,16 @@ fn reconfigure(attr: &Attr) -> syn::Result<TokenStream> {
         Some("keeps") => Ok(quote!(Keeps)),
         Some("restarts") => Ok(quote!(Restarts)),
         _ => Err(Error::new_spanned(&attr.reconfigure, "expected keeps or restarts")),
+    }
+}
+
+/// Generates the variant of `Depends` that the class declares.
+fn depends(attr: &Attr) -> syn::Result<TokenStream> {
+    match attr.depends.as_ref().map(ToString::to_string).as_deref() {
+        None => Ok(quote!(Anything)),
+        Some("order") => Ok(quote!(Order)),
+        Some("packet") => Ok(quote!(Packet)),
+        _ => Err(Error::new_spanned(&attr.depends, "expected packet or order")),
     }
 }
 
@@ -197,7 +211,7 @@ fn counts(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
 
 /// Generates the implementation of `Class`, which contains the declaration of the class.
 fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'_>) -> TokenStream {
-    let Checked { name, ports, processing, packets, doc, workers, offload, reconfigure } = checked;
+    let Checked { name, ports, processing, packets, doc, workers, offload, reconfigure, depends } = checked;
     let Attr { aliases, drops, ends, capabilities, .. } = attr;
     let text = |key: &str| attr.text.get(key).map(LitStr::value);
     let flow = text("flow").unwrap_or_else(|| "x/x".into());
@@ -205,6 +219,7 @@ fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'
         (text("alignment").unwrap_or_default(), text("takes_state").unwrap_or_default());
     let (task, copies, information) = (attr.has("task"), attr.has("copies"), attr.has("information"));
     let (descending, config_follows) = (attr.has("descending"), attr.has("config_follows"));
+    let (fifo, clock) = (attr.has("fifo"), attr.has("clock"));
     let packets_if = attr.packets_if.iter().map(|(condition, code)| quote!((#condition, #code)));
     let effects = union(&quote!(::castanet_element::spec::Effects), &attr.effects);
     let ledger_role = union(&quote!(::castanet_element::spec::LedgerRole), &attr.ledger_role);
@@ -246,6 +261,9 @@ fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'
                 task: #task,
                 copies: #copies,
                 descending: #descending,
+                fifo: #fifo,
+                clock: #clock,
+                depends: ::castanet_element::spec::Depends::#depends,
                 information: #information,
             };
         }

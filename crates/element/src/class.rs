@@ -24,6 +24,15 @@ pub enum Verdict {
     Several,
 }
 
+/// How full a queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The number of packets in the queue.
+    pub packets: usize,
+    /// The maximum number of packets.
+    pub capacity: usize,
+}
+
 /// What a task wants next. The task returns this at the end of its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
@@ -53,7 +62,8 @@ pub enum Drive {
 /// `effects(prints, files, calls, stops)`, `reconfigure = keeps | restarts` (its handler `config` can be
 /// written), `takes_state = "what moves"`, `drops(Reason, ...)`, `ledger(enters, makes, leaves, holds)` and
 /// `ends(Reason, ...)` for the ledger ([`LedgerRole`](castanet_spec::LedgerRole)), `capabilities(Storage, ...)`, and
-/// these flags: `task`, `copies`, `descending` (packets on higher outputs go first), `config_follows`
+/// `depends = packet | order` ([`Depends`](castanet_spec::Depends)), and
+/// these flags: `task`, `copies`, `descending` (packets on higher outputs go first), `fifo`, `clock`, `config_follows`
 /// (a write to the handler of an argument also changes `config`), `information`, `build` (the class implements
 /// [`Build`] itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block
 /// with [`#[handlers]`](crate::handlers)).
@@ -251,6 +261,17 @@ pub trait Element {
     /// Runs one turn of the task, if the class declares a task.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         Turn::Sleep
+    }
+    /// Returns how many of the task's next turns are plain. In a plain turn, the task pulls a packet from input 0 or makes
+    /// one, sends it to output 0, and does nothing else. The run loop may then call the task once for up to this many
+    /// turns ([`Cx::quantum`]).
+    fn plain_turns(&self, cx: &Cx<'_>) -> usize {
+        0
+    }
+    /// Returns how full the queue is, if the class declares `fifo`. None if the queue must get each push and each pull in
+    /// its turn.
+    fn level(&self) -> Option<Level> {
+        None
     }
     /// Called when a timer that the element has set expires.
     fn timer(&mut self, id: u16, cx: &mut Cx<'_>) {}

@@ -94,6 +94,18 @@ impl Cx<'_> {
     pub fn turns(&self) -> usize {
         self.core.budget.turns
     }
+    /// Returns the number of plain turns ([`Element::plain_turns`](crate::Element::plain_turns)) that this call of the
+    /// task stands for, at most [`Cx::limit`]. The task must send the packets of all these turns, as one batch.
+    #[inline]
+    pub fn quantum(&self) -> usize {
+        self.core.budget.quantum
+    }
+    /// Returns the maximum number of packets that a queue may record as its length, for its high-water mark. A push may
+    /// stand for several turns, between which a task has pulled packets.
+    #[inline]
+    pub fn peak(&self) -> usize {
+        self.core.budget.peak
+    }
     /// Reports the number of turns that this call of the task stands for. This is the number of calls that the same
     /// work would take if each call were one turn. Without a report, the run loop counts one turn. The run loop checks
     /// timers after a fixed number of turns, so all turns must be counted.

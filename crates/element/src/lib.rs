@@ -55,7 +55,7 @@ pub use castanet_packet as packet;
 pub use castanet_spec as spec;
 pub use class::{
     Action, AnyElement, Build, Class, ClassDef, Classes, Drive, Element, Engine, Information, Instance,
-    Lifecycle, Object, Turn, Verdict, action, element, information,
+    Level, Lifecycle, Object, Turn, Verdict, action, element, information,
 };
 pub use clock::Clock;
 pub use count::{Count, CountVisitor, Counts, SharedCount};
@@ -79,8 +79,8 @@ pub mod prelude {
     };
     pub use crate::{
         Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Counts, Cx, Drive, Element,
-        ElementError, Engine, Gauge, HandlerError, Information, InitCx, Interest, Lifecycle, Note, Object,
-        Random, Room, Secret, SharedCount, Signal, Turn, Verdict, Watch, handlers,
+        ElementError, Engine, Gauge, HandlerError, Information, InitCx, Interest, Level, Lifecycle, Note,
+        Object, Random, Room, Secret, SharedCount, Signal, Turn, Verdict, Watch, handlers,
     };
     pub use castanet_packet::{Batch, Packet, PacketType};
 }

@@ -33,6 +33,7 @@ pub mod packets;
 pub mod placement;
 pub mod pretty;
 mod pull_cycles;
+pub mod quanta;
 mod resolve;
 pub mod undead;
 pub mod xform;

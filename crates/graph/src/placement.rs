@@ -218,7 +218,7 @@ fn path_text(graph: &Graph, path: &Path) -> String {
 }
 
 /// Formats left-aligned columns, two blanks apart, without trailing blanks.
-fn table(rows: &[Vec<String>]) -> String {
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |i: usize| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
     let widths: Vec<_> = (0..columns).map(width).collect();

@@ -8,7 +8,8 @@ use castanet_lang::{
 };
 use castanet_lang::{Unknown, load};
 use castanet_spec::{
-    ArgKind, ArgSpec, Capability, ClassSpec, ClassSpecs, Effects, LedgerRole, Offload, Reconfigure, Workers,
+    ArgKind, ArgSpec, Capability, ClassSpec, ClassSpecs, Depends, Effects, LedgerRole, Offload, Reconfigure,
+    Workers,
 };
 
 const BASE: ClassSpec = ClassSpec {
@@ -41,6 +42,9 @@ const BASE: ClassSpec = ClassSpec {
     task: false,
     copies: false,
     descending: false,
+    fifo: false,
+    depends: Depends::Anything,
+    clock: false,
     information: false,
 };
 

@@ -67,6 +67,9 @@ pub fn spec(s: &ClassSpec) -> &'static ClassSpec {
         task,
         copies,
         descending,
+        fifo,
+        depends,
+        clock,
         information,
     } = *s;
     Box::leak(Box::new(ClassSpec {
@@ -99,6 +102,9 @@ pub fn spec(s: &ClassSpec) -> &'static ClassSpec {
         task,
         copies,
         descending,
+        fifo,
+        depends,
+        clock,
         information,
     }))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Annotations: 48 user bytes accessed by offset, header positions, packet type, timestamp.
 
-use crate::chunk::{COLD, UNSET};
+use crate::chunk::{COLD, KIND, UNSET};
 use crate::packet::Packet;
 use std::net::Ipv4Addr;
 
@@ -138,12 +138,25 @@ impl Packet {
     /// The packet type annotation.
     #[inline]
     pub fn packet_type(&self) -> PacketType {
-        PacketType::from_number(self.meta().kind)
+        PacketType::from_number(self.meta().flags >> KIND)
     }
     /// Sets the packet type annotation.
     #[inline]
     pub fn set_packet_type(&mut self, kind: PacketType) {
-        self.meta_mut().kind = kind as u8;
+        let m = self.meta_mut();
+        m.flags = m.flags & !(u8::MAX << KIND) | (kind as u8) << KIND;
+    }
+    /// The number of the turn in which a task sent the packet, if the task has had several turns at once. The run loop
+    /// sets it, and puts packets of several tasks in the order of their turns.
+    #[inline(always)]
+    pub fn turn(&self) -> u8 {
+        self.meta().turn
+    }
+    /// Sets the number of the turn in which the packet was sent. A new packet that an element sends because of another
+    /// packet gets the number of that packet.
+    #[inline(always)]
+    pub fn set_turn(&mut self, turn: u8) {
+        self.meta_mut().turn = turn;
     }
     /// The timestamp in nanoseconds since 1970; 0 if not set.
     #[inline]
@@ -219,15 +232,16 @@ impl Packet {
         let m = self.meta();
         if m.network == UNSET { 0 } else { m.transport.saturating_sub(m.network) as usize }
     }
-    /// Copies all annotations except the header positions.
+    /// Copies all annotations except the header positions. Also copies the number of the turn ([`Packet::turn`]).
     pub fn copy_annotations(&mut self, from: &Packet) {
-        let (anno, kind, time, cold) =
-            (from.annotations(), from.meta().kind, from.timestamp(), from.meta().flags & COLD);
+        const COPIED: u8 = COLD | u8::MAX << KIND;
+        let (anno, time, flags, turn) =
+            (from.annotations(), from.timestamp(), from.meta().flags, from.meta().turn);
         let m = self.meta_mut();
         m.anno = anno;
-        m.kind = kind;
         m.timestamp = time;
-        m.flags = m.flags & !COLD | cold;
+        m.turn = turn;
+        m.flags = m.flags & !COPIED | flags & COPIED;
     }
 }
 

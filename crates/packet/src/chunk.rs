@@ -18,6 +18,8 @@ pub(crate) const COLD: u8 = 1;
 pub(crate) const SHARED: u8 = 2;
 /// Flag: the offload fields are valid.
 pub(crate) const OFFLOAD: u8 = 4;
+/// The lowest bit of the packet type annotation, in the byte that also has the flags.
+pub(crate) const KIND: u32 = 5;
 
 /// The head of a chunk, followed by its buffer.
 ///
@@ -48,10 +50,11 @@ pub(crate) struct Meta {
     pub network: u32,
     /// Offset in the buffer of the transport header, or [`UNSET`].
     pub transport: u32,
-    /// The packet type annotation, a [`crate::PacketType`].
-    pub kind: u8,
-    /// The flags [`COLD`], [`SHARED`] and [`OFFLOAD`].
+    /// The flags [`COLD`], [`SHARED`] and [`OFFLOAD`], and from bit [`KIND`] on the packet type annotation, a
+    /// [`crate::PacketType`].
     pub flags: u8,
+    /// The number of the turn in which the packet was sent, if a task has had several turns at once.
+    pub turn: u8,
     /// The number of times that the packet has passed through a cycle of the configuration.
     pub hops: u16,
     /// The lowest offset in the buffer that holds bytes of this packet. Bytes below it are from an earlier
@@ -117,8 +120,8 @@ impl ChunkPtr {
                     mac: 0,
                     network: 0,
                     transport: 0,
-                    kind: 0,
                     flags: 0,
+                    turn: 0,
                     hops: 0,
                     floor: 0,
                     anno: [0; 48],

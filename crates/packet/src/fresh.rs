@@ -49,8 +49,8 @@ impl Packet {
         m.mac = UNSET;
         m.network = UNSET;
         m.transport = UNSET;
-        m.kind = 0;
         m.flags = 0;
+        m.turn = 0;
         m.hops = 0;
         // Compiles to three stores; `fill` would call memset.
         if let Some(hot) = m.anno.first_chunk_mut::<24>() {

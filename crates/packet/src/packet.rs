@@ -379,7 +379,7 @@ impl Packet {
         let o = other.meta_mut();
         (o.data, o.len, o.floor) = (m.data, m.len, m.floor);
         (o.mac, o.network, o.transport) = (m.mac, m.network, m.transport);
-        (o.kind, o.flags, o.hops) = (m.kind, m.flags, m.hops);
+        (o.flags, o.turn, o.hops) = (m.flags, m.turn, m.hops);
         o.offload_start = m.offload_start;
         o.copy_offload(m);
         o.anno = m.anno;

@@ -291,7 +291,7 @@ fn clones_on_other_threads_do_not_access_the_metadata_of_the_owner() {
             let m = owner.meta_mut();
             m.hops += 1;
             std::thread::yield_now();
-            m.kind = PacketType::Outgoing as u8;
+            m.flags |= (PacketType::Outgoing as u8) << KIND;
             m.anno[0] = round as u8;
         });
         assert_eq!((owner.data()[0], owner.is_shared()), (7, false));

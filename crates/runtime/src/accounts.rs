@@ -83,7 +83,7 @@ impl Nodes {
             Some(Body::Chain(members)) => members.get(member as usize).map_or(0, |m| m.action.held()),
             Some(Body::Element(e) | Body::Reaching(e, _)) => e.held(),
             Some(Body::Locked(lock, _)) => lock.wait().instance.common_ref().held(),
-            Some(Body::Busy) | None => 0,
+            Some(Body::Busy | Body::Meeting(_)) | None => 0,
         }
     }
     /// Returns the number of packets that an element has emitted and that still wait on its edges.

@@ -43,7 +43,7 @@ impl Nodes {
         let base = match &node.body {
             Body::Locked(..) => return self.with_locked(core, n, element, f),
             Body::Chain(members) => members.get(member).map_or((node.base, 0), |m| (m.base, m.count)),
-            Body::Busy => {
+            Body::Busy | Body::Meeting(_) => {
                 return Some(Err(Busy::Element(core.name(element).to_string()).into()));
             }
             _ => (node.base, node.count),
@@ -59,7 +59,7 @@ impl Nodes {
                 Body::Chain(members) => members
                     .get_mut(member)
                     .map(|m| f(&mut *m.action, &mut Cx::new(&mut outbox, core, Some(nodes), element, 1))),
-                Body::Locked(..) | Body::Busy => None,
+                Body::Locked(..) | Body::Busy | Body::Meeting(_) => None,
             };
             nodes.put_back(n, taken.back(), 0);
             out
@@ -362,7 +362,7 @@ impl Router for Nodes {
             Some(Body::Locked(lock, _)) => {
                 lock.state().map_or(Vec::new(), |s| s.instance.common_ref().own_handlers())
             }
-            Some(Body::Busy) | None => Vec::new(),
+            Some(Body::Busy | Body::Meeting(_)) | None => Vec::new(),
         };
         own_flags(&own, handler).map_or((false, false), HandlerFlags::access)
     }

@@ -29,7 +29,8 @@ impl Nodes {
         f: impl FnOnce(&mut dyn AnyElement, &mut Cx<'_>) -> R,
     ) -> Option<R> {
         let n = self.places.get(element as usize)?.0 as usize;
-        let single = core.limit() == 1;
+        // Many tasks send a single packet in a turn, whatever their limit.
+        let single = true;
         let Nodes { nodes, edges, rest, stack, compiled, .. } = self;
         // Compiled code takes no notice of packets that wait on edges.
         let compiled = compiled.as_ref().filter(|_| stack.is_empty());
@@ -65,7 +66,7 @@ impl Nodes {
                     (reached.out, self.go(core, n, reached.emitted, reached.touched))
                 }
             },
-            Body::Chain(_) | Body::Busy => return None,
+            Body::Chain(_) | Body::Busy | Body::Meeting(_) => return None,
         };
         if !all || !self.stack.is_empty() {
             self.finish(core);

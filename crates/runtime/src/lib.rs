@@ -2,7 +2,7 @@
 //! The runtime: builds and links elements, moves packets, runs tasks and timers, and answers handler calls.
 //!
 //! Each file uses only files that come before it in this list:
-//! - `lock`, `node`, `unwind`, [`compiled`]: the nodes of the run loop, and code that was compiled for a configuration.
+//! - `lock`, `meeting`, `node`, `quanta`, `unwind`, [`compiled`]: the nodes of the run loop, and code that was compiled for a configuration.
 //! - [`options`], `errors`, [`ledger`], `session`: the options of a router, the diagnostics of its errors, its ledger,
 //!   and the state that hot swaps keep, such as the listeners to messages.
 //! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, how workers send requests to each
@@ -10,7 +10,7 @@
 //! - `build_state`, [`driver_elements`], [`shared`]: the data of one configuration, and the elements that the driver
 //!   adds to it. [`handlers`] and [`global_handlers`] have the handlers that no class declares. `replicas` decides
 //!   which workers get a handler call, and combines their answers.
-//! - `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`: the elements of one
+//! - `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`, `run_quanta`: the elements of one
 //!   worker, and how packets move among them.
 //! - `task_handlers`, `dispatch` answer reads and writes. `worker` is the run loop of tasks, timers and mail.
 //! - `pairs` decides which element of a new configuration replaces which element of the old one.
@@ -41,6 +41,7 @@ pub mod ledger;
 mod link;
 mod lock;
 mod mail;
+mod meeting;
 pub mod naive;
 mod node;
 mod nodes;
@@ -50,11 +51,13 @@ mod panics;
 mod prepare;
 mod pull;
 mod push;
+mod quanta;
 mod reach;
 mod reconfigure;
 mod remote;
 mod replicas;
 pub mod router;
+mod run_quanta;
 pub mod running;
 mod session;
 pub mod shared;
@@ -71,7 +74,7 @@ pub use castanet_element::class::Classes;
 pub use driver_elements::DriverElement;
 pub use ledger::Ledger;
 pub use options::{OnPanic, Options};
-pub use prepare::{check, check_arguments, place, portable_names, units};
+pub use prepare::{check, check_arguments, place, portable_names, several_turns, units};
 pub use router::{Router, build};
 pub use running::Running;
 pub use shared::Shared;

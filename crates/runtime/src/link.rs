@@ -6,6 +6,7 @@ use crate::compiled::Compiled;
 use crate::lock::Locked;
 use crate::node::{Body, Member, NONE, Node};
 use crate::nodes::Nodes;
+use crate::quanta::Quanta;
 use crate::shared::Shared;
 use castanet_element::run_loop::Edge;
 use castanet_element::{Action, Instance};
@@ -46,7 +47,14 @@ pub(crate) fn link(
         reorder(&mut nodes, &mut edges, &mut places, &order);
         Compiled::new(code, &edges)
     });
-    Nodes::new(nodes, edges, places, compiled, shared.clone())
+    // Other workers run between the turns of a worker.
+    let quanta = if shared.inboxes.len() == 1 && shared.optimize {
+        let timed = !shared.is_simulated;
+        Quanta::new((graph, &shared.tasks), effects, timed, &places, (&mut nodes, &edges))
+    } else {
+        Quanta::default()
+    };
+    Nodes::new(nodes, edges, places, compiled, quanta, shared.clone())
 }
 
 /// Moves nodes to the front, in the given order. Where the order has none, an empty node is inserted, which nothing leads
@@ -120,7 +128,7 @@ pub(crate) fn units(graph: &Graph, instances: Vec<(usize, Instance)>, effects: &
             let kind = match node.body {
                 Body::Chain(_) => UnitKind::Chain,
                 Body::Element(_) => UnitKind::Element,
-                Body::Reaching(..) | Body::Locked(..) | Body::Busy => UnitKind::Reaching,
+                Body::Reaching(..) | Body::Locked(..) | Body::Busy | Body::Meeting(_) => UnitKind::Reaching,
             };
             Unit { elements: Vec::new(), kind }
         })

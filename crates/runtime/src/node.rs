@@ -2,6 +2,7 @@
 //! The nodes that a worker runs. A node is a single element or a chain of actions.
 
 use crate::lock::Locked;
+use crate::meeting::Meeting;
 use castanet_element::run_loop::{Edge, EdgeRange, Internals as _};
 use castanet_element::{Cx, Verdict};
 use castanet_packet::Packet;
@@ -43,6 +44,9 @@ pub(crate) enum Body {
     Locked(Arc<Locked>, Box<[Edge]>),
     /// The node is running, further up the call stack. The function that runs it holds its body.
     Busy,
+    /// A place where packets of several tasks wait until all these tasks have had their turns ([`crate::quanta`]). It is
+    /// linked only during these turns.
+    Meeting(Meeting),
 }
 
 #[repr(C)]

@@ -9,6 +9,7 @@
 use crate::compiled::Compiled;
 use crate::mail::Mail;
 use crate::node::{Body, NONE, Node, Rest};
+use crate::quanta::Quanta;
 use crate::shared::Shared;
 use crate::tasks::Tasks;
 use crate::unwind::PanickedElements;
@@ -63,6 +64,8 @@ pub struct Nodes {
     pub(crate) panicked: PanickedElements,
     /// The tasks that are scheduled on this worker.
     pub(crate) tasks: Tasks,
+    /// The tasks that may get several turns at once.
+    pub(crate) quanta: Quanta,
     /// The channel through which the inbox delivers mail to this worker.
     pub(crate) mail: Option<Receiver<Mail>>,
     pub(crate) shared: Arc<Shared>,
@@ -74,6 +77,7 @@ impl Nodes {
         edges: Vec<Edge>,
         places: Vec<(u32, u32)>,
         compiled: Option<Compiled>,
+        quanta: Quanta,
         shared: Arc<Shared>,
     ) -> Nodes {
         let tasks = Tasks::new(places.len());
@@ -97,6 +101,7 @@ impl Nodes {
             calls: 0,
             panicked: PanickedElements::default(),
             tasks,
+            quanta,
             mail: None,
             shared,
         }

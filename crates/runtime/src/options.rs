@@ -44,6 +44,8 @@ pub struct Options {
     pub printer: Printer,
     /// How the router continues after an element has panicked.
     pub on_panic: OnPanic,
+    /// Whether configurations are optimised as they load. Nobody can tell this but by the speed.
+    pub optimize: bool,
     /// The text of the configuration, for the handler `config`.
     pub config: String,
     /// The folder below which clients may name files, if they have sent the operator's token. If there is no folder,
@@ -73,6 +75,7 @@ impl Default for Options {
             on_start: None,
             code: None,
             on_panic: OnPanic::default(),
+            optimize: true,
         }
     }
 }
@@ -100,6 +103,8 @@ pub(crate) struct Settings {
     /// The loader of compiled code.
     pub code: Option<Arc<dyn LoadCode>>,
     pub on_panic: OnPanic,
+    /// Whether configurations are optimised as they load.
+    pub optimize: bool,
 }
 
 impl Options {
@@ -122,6 +127,7 @@ impl Options {
             printer,
             config,
             on_panic,
+            optimize,
             client_files,
             report_undefined,
             on_start,
@@ -141,6 +147,7 @@ impl Options {
             seed_given,
             clock,
             on_panic,
+            optimize,
             origin,
             folder,
             report_undefined,

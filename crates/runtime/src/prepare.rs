@@ -17,6 +17,7 @@ use castanet_element::{BuildCx, Clock, ConfigError, Info, Instance, Seed};
 use castanet_graph::devirtualize::Unit;
 use castanet_graph::offload;
 use castanet_graph::placement::Placement;
+use castanet_graph::quanta::{Quanta, quanta};
 use castanet_graph::{Graph, PortKind};
 use castanet_lang::{Diagnostic, Sources, Span};
 use castanet_spec::{Effects, Names, Origin};
@@ -229,6 +230,15 @@ pub fn units(graph: Graph, classes: &dyn Classes) -> Result<(Graph, Vec<Unit>), 
     }
 }
 
+/// Returns which tasks of a configuration with one worker may have several turns at once. None if the configuration has
+/// errors.
+pub fn several_turns(graph: Graph, classes: &dyn Classes) -> Option<(Graph, Quanta)> {
+    let (graph, built) = built(graph, classes, &Options::default(), &mut Vec::new())?;
+    let effects = |e: usize| built.effects.get(e).copied().unwrap_or_default();
+    let quanta = quanta(&graph, &effects, &tasks_of(&graph), true);
+    Some((graph, quanta))
+}
+
 /// Builds the elements of a graph, and those that the router inserts.
 fn built(
     graph: Graph,
@@ -331,7 +341,7 @@ pub(crate) fn prepare(
         names.set_seed(None);
     }
     let tasks = tasks_of(&graph);
-    let Settings { workers, batch, seed, clock, origin, code: loader, .. } = settings;
+    let Settings { workers, batch, seed, clock, origin, optimize, code: loader, .. } = settings;
     let placement = place_named(&graph, &names, workers);
     if failed(&diagnostics) {
         return Err(diagnostics);
@@ -366,6 +376,8 @@ pub(crate) fn prepare(
         config,
         tasks,
         build_state,
+        optimize,
+        is_simulated: clock.is_simulated(),
         driver: built.driver,
         signals: std::mem::take(&mut built.signals),
         classes,

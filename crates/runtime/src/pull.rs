@@ -88,7 +88,7 @@ impl Nodes {
             }
             // The node is running, further up the call stack. The graph refuses pull cycles, so the node must have
             // called a handler, and the handler pulls. This pull returns no packets.
-            Body::Busy => return,
+            Body::Busy | Body::Meeting(_) => return,
         }
         self.settle(core);
         // The pull may have emitted packets to other outputs. Move each of them until it is stored, sent or dropped,

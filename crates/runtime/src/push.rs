@@ -115,6 +115,10 @@ impl Nodes {
                         return None;
                     }
                 },
+                Body::Meeting(meeting) => {
+                    meeting.add(current);
+                    return None;
+                }
                 Body::Busy => {
                     // The element is still running on this worker. The edge is followed again when the element has
                     // returned.
@@ -276,7 +280,7 @@ pub(crate) fn pass(
                     return is_all(n, cx.outputs().touched(), rest);
                 }
             }
-            Body::Reaching(..) | Body::Locked(..) | Body::Busy => {
+            Body::Reaching(..) | Body::Locked(..) | Body::Busy | Body::Meeting(_) => {
                 *rest = Some(Rest::Queue(x, p));
                 return false;
             }

@@ -10,6 +10,7 @@ use crate::initialise::Context;
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::prepare::{Site, build_one};
+use crate::quanta::Quanta;
 use crate::shared::Shared;
 use castanet_element::count::move_counts;
 use castanet_element::run_loop::{self, Core, Internals as _};
@@ -123,7 +124,7 @@ impl Nodes {
         match &mut self.nodes.get_mut(n as usize)?.body {
             Body::Element(e) | Body::Reaching(e, _) => Some(InstanceMut::Element(e)),
             Body::Chain(members) => Some(InstanceMut::Action(&mut members.get_mut(member as usize)?.action)),
-            Body::Locked(..) | Body::Busy => None,
+            Body::Locked(..) | Body::Busy | Body::Meeting(_) => None,
         }
     }
 
@@ -182,6 +183,9 @@ impl Nodes {
         };
         if calls {
             self.let_reach(element);
+        }
+        if !effects.is_empty() {
+            self.quanta = Quanta::default();
         }
         build_state.set_effects(&shared.graph, &shared.tasks, element, effects);
         build_state.set_config(element, text);

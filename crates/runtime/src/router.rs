@@ -195,6 +195,11 @@ impl Router {
         self.assembly.drops()
     }
 
+    /// Returns how often the scheduled tasks have got several turns at once.
+    pub fn quanta(&self) -> u64 {
+        self.assembly.workers.iter().map(|w| w.nodes.quanta.count).sum()
+    }
+
     /// Returns the number of packets that wait on edges. It is 0 when no task is in the middle of a turn.
     pub fn waiting(&self) -> usize {
         self.assembly.waiting()

@@ -77,6 +77,10 @@ pub struct Shared {
     /// The parameters for live reconfiguration. This field must be dropped before `classes`, because its destructors
     /// may need the code of the classes.
     pub(crate) build_state: BuildState,
+    /// Whether the configuration is optimised as it loads.
+    pub(crate) optimize: bool,
+    /// Whether time is simulated.
+    pub(crate) is_simulated: bool,
     /// The classes that the configuration may use.
     pub classes: Arc<dyn Classes>,
     /// The code that was compiled for the configuration.

@@ -91,6 +91,18 @@ impl Tasks {
         }
         Some(e)
     }
+    /// Returns the tasks in the order of their turns, from the next turn on: the tasks until the end of the rotation,
+    /// and those from its beginning on. None while the numbers of tickets differ.
+    pub fn rounds(&self) -> Option<(&[u32], &[u32])> {
+        let (before, from) = self.rotation.split_at_checked(self.next)?;
+        self.stride.is_none().then_some((from, before))
+    }
+    /// Skips turns of the rotation.
+    pub fn skip(&mut self, turns: usize) {
+        if let Some(next) = (self.next + turns).checked_rem(self.rotation.len()) {
+            self.next = next;
+        }
+    }
     /// Unschedules a task that has just had a turn and found nothing to do.
     pub fn withdraw(&mut self, element: u32) {
         if let Some(s) = &mut self.stride {

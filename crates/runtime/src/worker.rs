@@ -47,6 +47,7 @@ impl Worker {
         // If an element has panicked, the run loop is called again. First finish the work that the panic interrupted.
         self.nodes.settle(&mut self.core);
         self.nodes.drain(&mut self.core);
+        self.nodes.end_quanta(&mut self.core);
         let shared = self.nodes.shared.clone();
         let me = self.core.worker() as usize;
         let drives = shared.driver_worker() == me;
@@ -113,49 +114,87 @@ impl Worker {
     #[inline(never)]
     fn run_tasks(&mut self, shared: &Shared) -> bool {
         let mut left = TURNS;
+        let mut quanta = true;
         while left > 0 {
-            for e in self.core.take_scheduled() {
-                self.nodes.tasks.add(e);
+            self.schedule();
+            let taken = if quanta { self.run_quanta(shared, left) } else { 0 };
+            quanta = taken > 0;
+            if quanta {
+                left = left.saturating_sub(taken);
+            } else {
+                let Some(task) = self.nodes.tasks.turn() else { return false };
+                left -= self.run_turn(shared, task, left);
             }
-            let Some(task) = self.nodes.tasks.turn() else { return false };
-            let limit = shared.build_state.limits.get(task as usize);
-            let limit = limit.map_or(1, |l| l.load(Ordering::Relaxed) as usize);
-            // If the router has only one task, nothing runs between two of its turns. So one call of the task may stand
-            // for several turns, and moves the packets of all these turns as one batch.
-            let turns = if shared.tasks.len() == 1 { limit.min(left) } else { 1 };
-            self.core.begin_task(limit, turns);
-            // Split a burst into calls of at most `limit` packets. A stop request does not end the burst.
-            let mut moved = 0;
-            loop {
-                let turn = self.nodes.run_task(&mut self.core, task);
-                if turn == Turn::Again {
-                    // The task is polling: it stays scheduled because a notifier is on, but it has found no packet.
-                    if self.core.found_nothing() {
-                        self.nodes.tasks.found_nothing(task);
-                    }
-                    break;
-                }
-                if turn == Turn::Sleep {
-                    if self.core.has_pulled() {
-                        self.nodes.tasks.remove(task);
-                    } else {
-                        self.nodes.tasks.withdraw(task);
-                    }
-                    break;
-                }
-                moved += self.core.limit();
-                if moved >= LONGEST_BURST || shared.halted.load(Ordering::Relaxed) {
-                    break;
-                }
-                self.take_mail(shared, self.core.worker() as usize);
-                self.core.set_limit(limit.min(LONGEST_BURST - moved));
-            }
-            left -= self.core.turns_taken().clamp(1, left);
             if shared.requests.load(Ordering::Relaxed) > 0 || shared.halted.load(Ordering::Relaxed) {
                 return true;
             }
         }
         true
+    }
+
+    /// Adds the tasks that have been woken to the scheduled tasks.
+    #[inline(always)]
+    fn schedule(&mut self) {
+        if self.core.has_scheduled() {
+            for e in self.core.take_scheduled() {
+                self.nodes.tasks.add(e);
+            }
+        }
+    }
+
+    /// Gives each scheduled task several turns at once, if nobody can tell this from turns one after the other. `left` is
+    /// the number of turns that may be taken. Returns the number of turns taken: 0 if the tasks must take turns.
+    fn run_quanta(&mut self, shared: &Shared, left: usize) -> usize {
+        let Some((turns, mut taken)) = self.nodes.run_quanta(&mut self.core, left) else { return 0 };
+        while self.nodes.has_turns_left(turns) {
+            self.schedule();
+            let Some(task) = self.nodes.tasks.turn() else { break };
+            if !self.nodes.take_turn_of(&mut self.core, task, turns) {
+                self.run_turn(shared, task, 1);
+            }
+            taken += 1;
+        }
+        self.nodes.end_quanta(&mut self.core);
+        taken
+    }
+
+    /// Gives a turn to a task. `left` is the number of turns that may be taken. Returns the number of turns taken: it is
+    /// above 1 if the router has only this task.
+    #[inline(always)]
+    fn run_turn(&mut self, shared: &Shared, task: u32, left: usize) -> usize {
+        let limit = shared.build_state.limits.get(task as usize);
+        let limit = limit.map_or(1, |l| l.load(Ordering::Relaxed) as usize);
+        // If the router has only one task, nothing runs between two of its turns. So one call of the task may stand
+        // for several turns, and moves the packets of all these turns as one batch.
+        let turns = if shared.tasks.len() == 1 { limit.min(left) } else { 1 };
+        self.core.begin_task(limit, turns);
+        // Split a burst into calls of at most `limit` packets. A stop request does not end the burst.
+        let mut moved = 0;
+        loop {
+            let turn = self.nodes.run_task(&mut self.core, task);
+            if turn == Turn::Again {
+                // The task is polling: it stays scheduled because a notifier is on, but it has found no packet.
+                if self.core.found_nothing() {
+                    self.nodes.tasks.found_nothing(task);
+                }
+                break;
+            }
+            if turn == Turn::Sleep {
+                if self.core.has_pulled() {
+                    self.nodes.tasks.remove(task);
+                } else {
+                    self.nodes.tasks.withdraw(task);
+                }
+                break;
+            }
+            moved += self.core.limit();
+            if moved >= LONGEST_BURST || shared.halted.load(Ordering::Relaxed) {
+                break;
+            }
+            self.take_mail(shared, self.core.worker() as usize);
+            self.core.set_limit(limit.min(LONGEST_BURST - moved));
+        }
+        self.core.turns_taken().clamp(1, left)
     }
 
     /// Runs the timers that have expired. Returns false if there were none.

@@ -31,6 +31,18 @@ pub enum Reconfigure {
     Restarts,
 }
 
+/// What the work of an element on a packet depends on, besides its configuration and its handlers. The run loop may give
+/// several tasks some turns at once, each as one batch, if nobody can tell this from turns one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depends {
+    /// On anything: other elements, files, devices.
+    Anything,
+    /// On the packets that it has got, in their order.
+    Order,
+    /// On each packet by itself. Counts may go on, because their order does not matter.
+    Packet,
+}
+
 /// How the class handles partial checksums and super-packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
@@ -156,6 +168,14 @@ pub struct ClassSpec {
     /// Whether packets on an element's last output are processed before those on the outputs before it, as when a
     /// switch floods a packet.
     pub descending: bool,
+    /// Whether elements of the class are queues that a task may pull from, first in, first out, without side outputs for
+    /// pulled packets.
+    pub fifo: bool,
+    /// What the work of an element on a packet depends on.
+    pub depends: Depends,
+    /// Whether the work of an element on packets may also depend on the time. Matters only if `depends` is not
+    /// [`Depends::Anything`].
+    pub clock: bool,
     /// Whether elements of the class are configured before all others. They hold information that the others can use,
     /// such as the addresses of AddressInfo.
     pub information: bool,

@@ -28,7 +28,9 @@ pub use alignment::AlignmentCode;
 pub use anno::{Anno1, Anno2, Anno4};
 pub use arg::{ArgCx, ArgError, ArgKind, ArgSpec, Args, Given, NoArgs, Parser, within};
 pub use castanet_lang::{ClassNames, bytes};
-pub use class::{Capability, ClassSpec, ClassSpecs, Effects, LedgerRole, Offload, Reconfigure, Workers};
+pub use class::{
+    Capability, ClassSpec, ClassSpecs, Depends, Effects, LedgerRole, Offload, Reconfigure, Workers,
+};
 pub use count::CountSpec;
 pub use flags::HandlerFlags;
 pub use handler::{HandlerSpec, Merge, ValueKind};

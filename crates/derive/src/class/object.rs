@@ -175,6 +175,12 @@ pub fn element_impl(ident: &Ident, parts: &Parts<'_>) -> Option<TokenStream> {
             fn task(&mut self, cx: &mut ::castanet_element::Cx<'_>) -> ::castanet_element::Turn {
                 #engine::task(&mut self.#e, cx)
             }
+            fn plain_turns(&self, cx: &::castanet_element::Cx<'_>) -> usize {
+                #engine::plain_turns(&self.#e, cx)
+            }
+            fn level(&self) -> Option<::castanet_element::Level> {
+                #engine::level(&self.#e)
+            }
             fn timer(&mut self, id: u16, cx: &mut ::castanet_element::Cx<'_>) {
                 #engine::timer(&mut self.#e, id, cx);
             }

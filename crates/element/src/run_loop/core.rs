@@ -63,6 +63,17 @@ pub(crate) struct Budget {
     /// What the pulls in this call found, as flags: [`Budget::NOTHING`], [`Budget::PACKETS`] or both. 0 if there was no
     /// pull.
     pub pulls: u8,
+    /// The number of plain turns that this call of the task stands for.
+    pub quantum: usize,
+    /// The maximum number of packets that the queue which is pushed to may record as its length. It is lower than the
+    /// length after the push if the push stands for several turns, between which a task has pulled packets.
+    pub peak: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget { limit: 1, turns: 1, taken: 1, pulls: 0, quantum: 1, peak: usize::MAX }
+    }
 }
 
 impl Budget {
@@ -112,7 +123,7 @@ impl Core {
             worker: 0,
             wakes: Vec::new(),
             timers: TimerQueue::new(),
-            budget: Budget { limit: 1, turns: 1, taken: 1, pulls: 0 },
+            budget: Budget::default(),
             watches: Watches::default(),
             deferred: Vec::new(),
             behind: Batch::empty(),
@@ -216,7 +227,16 @@ impl Core {
     /// Begins a call of a task. The call may do the work of up to `turns` turns, each of at most `limit` packets.
     #[inline]
     pub fn begin_task(&mut self, limit: usize, turns: usize) {
-        self.budget = Budget { limit, turns, taken: 1, pulls: 0 };
+        self.budget = Budget { limit, turns, ..Budget::default() };
+    }
+    /// Begins a call of a task that stands for `turns` plain turns.
+    pub fn begin_quantum(&mut self, turns: usize) {
+        self.budget = Budget { limit: turns, quantum: turns, ..Budget::default() };
+    }
+    /// Sets the maximum number of packets that the queue which is pushed to next may record as its length.
+    #[inline]
+    pub fn set_peak(&mut self, peak: usize) {
+        self.budget.peak = peak;
     }
     /// The maximum number of packets that the running element may emit or pull in one turn.
     #[inline(always)]

@@ -67,7 +67,7 @@ use std::sync::atomic::Ordering;
 )]
 #[class(reconfigure = keeps)]
 #[class(workers = share, build, lifecycle, handlers, takes_state = "entries and the packets that wait, when the addresses are the same")]
-#[class(drops(NoDestination, ArpQueueFull, ArpTimeout, Cleared, Consumed, BadArp, TooLong))]
+#[class(drops(NoDestination, ArpQueueFull, ArpTimeout, Cleared, Consumed, BadArp, TooLong), depends = order, clock)]
 pub struct ArpQuerier {
     args: args::Args,
     state: Arc<State>,
@@ -201,6 +201,13 @@ impl Element for ArpQuerier {
     }
 }
 
+/// What a query takes over from the packet that causes it.
+struct Cause {
+    timestamp: i64,
+    vlan: [u8; 2],
+    turn: u8,
+}
+
 impl ArpQuerier {
     /// Takes over from the old element after live reconfiguration. Both elements share the table and the counts.
     fn take_place(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
@@ -273,7 +280,7 @@ impl ArpQuerier {
             self.cache.keep(ip, generation, FOR_EVER, header);
             return self.send(p, &header, cx);
         }
-        let (stamp, vlan) = (p.timestamp(), p.anno(anno::VLAN));
+        let cause = Cause { timestamp: p.timestamp(), vlan: p.anno(anno::VLAN), turn: p.turn() };
         let mut lost = Lost::new();
         let wanted = LookUp { ip, now, poll: self.poll, workers: self.workers };
         match self.state.look_up(wanted, p, &mut lost) {
@@ -284,16 +291,17 @@ impl ArpQuerier {
                 }
                 if query {
                     let to = if self.args.broadcast_poll || astray { EtherAddr::BROADCAST } else { ether };
-                    self.query(ip, to, stamp, vlan, cx);
+                    self.query(ip, to, &cause, cx);
                 }
-                for p in held {
+                for mut p in held {
+                    p.set_turn(cause.turn);
                     self.send(p, &header, cx);
                 }
                 self.send(packet, &header, cx);
             }
             Found::Held { query, first } => {
                 if query {
-                    self.query(ip, EtherAddr::BROADCAST, stamp, vlan, cx);
+                    self.query(ip, EtherAddr::BROADCAST, &cause, cx);
                 }
                 // The packet may time out before the time for which the timer is set.
                 if !self.timed || (first && self.gives_up) {
@@ -324,7 +332,7 @@ impl ArpQuerier {
     }
 
     /// Sends a query for `ip`. If no buffer is free, no query is sent, and a later packet causes another attempt.
-    fn query(&mut self, ip: u32, to: EtherAddr, stamp: i64, vlan: [u8; 2], cx: &mut Cx<'_>) {
+    fn query(&mut self, ip: u32, to: EtherAddr, cause: &Cause, cx: &mut Cx<'_>) {
         let Some(mut q) = Packet::new(EtherHeader::LEN + ArpHeader::LEN) else { return };
         if let Some((head, body)) = q.data_mut().split_first_chunk_mut() {
             *head = EtherHeader::new(to, self.ether, ethertype::ARP).to_bytes();
@@ -333,8 +341,9 @@ impl ArpQuerier {
         }
         q.set_mac_header(0);
         q.set_network_header(EtherHeader::LEN, ArpHeader::LEN);
-        q.set_timestamp(stamp);
-        q.set_anno(anno::VLAN, vlan);
+        q.set_timestamp(cause.timestamp);
+        q.set_anno(anno::VLAN, cause.vlan);
+        q.set_turn(cause.turn);
         self.queries.add(1);
         cx.made(1);
         cx.emit(self.last, q);

@@ -30,7 +30,7 @@ const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
 /// ```
 #[derive(Class)]
 #[class(name = "ARPResponder", ports = "1/1-2", processing = "a/ah", packets = "ether arp/ether arp, same", workers = replicate)]
-#[class(reconfigure = keeps, build, handlers, drops(NotAnswered))]
+#[class(reconfigure = keeps, build, handlers, drops(NotAnswered), depends = packet)]
 pub struct ArpResponder {
     args: Args,
 }

@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Align", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
-#[class(build, drops(NoBuffer))]
+#[class(build, drops(NoBuffer), depends = packet)]
 pub struct Align {
     args: Args,
 }

@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "CheckAlign", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]
-#[class(build, drops(Misaligned))]
+#[class(build, drops(Misaligned), depends = packet)]
 pub struct CheckAlign {
     args: Args,
 }

@@ -17,7 +17,7 @@ use castanet_element::spec::anno;
 /// ```
 #[derive(Class)]
 #[class(name = "CheckLength", offload = none, ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]
-#[class(drops(TooLong))]
+#[class(drops(TooLong), depends = packet)]
 pub struct CheckLength {
     args: Args,
 }

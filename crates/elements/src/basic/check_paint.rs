@@ -21,7 +21,7 @@ use castanet_element::spec::anno;
 /// ```
 #[derive(Class)]
 #[class(name = "CheckPaint", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]
-#[class(drops(OtherPaint))]
+#[class(drops(OtherPaint), depends = packet)]
 pub struct CheckPaint {
     args: Args,
 }

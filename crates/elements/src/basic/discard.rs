@@ -19,7 +19,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(ends(Discarded))]
 #[class(name = "Discard", offload = aware, ports = "1/0", processing = "a/a", packets = "any/", workers = replicate)]
-#[class(aliases("DiscardNoFree"), task, build, lifecycle, handlers, drops(Discarded))]
+#[class(aliases("DiscardNoFree"), task, build, lifecycle, handlers, drops(Discarded), depends = packet)]
 pub struct Discard {
     args: Args,
     /// Packets dropped.

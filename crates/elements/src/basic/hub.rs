@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Hub", ports = "-/=", processing = "h/h", flow = "#/[^#]", packets = "any/same")]
-#[class(workers = replicate, build, ledger(makes), copies, drops(NoBuffer, SameSegment))]
+#[class(workers = replicate, build, ledger(makes), copies, drops(NoBuffer, SameSegment), depends = packet)]
 pub struct Hub {
     ports: usize,
 }

@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Idle", ports = "-/-", processing = "a/a", flow = "x/y", packets = "any/any", workers = replicate)]
-#[class(aliases("SimpleIdle"), drops(Discarded), capabilities(EmptyNotifier))]
+#[class(aliases("SimpleIdle"), drops(Discarded), capabilities(EmptyNotifier), depends = packet)]
 pub struct Idle {}
 
 impl Element for Idle {

@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "MarkMACHeader", ports = "1/1", processing = "a/a", packets = "any/any", workers = replicate)]
-#[class(reconfigure = keeps, packets_if("LENGTH 0", "any/same"))]
+#[class(reconfigure = keeps, packets_if("LENGTH 0", "any/same"), depends = packet)]
 pub struct MarkMacHeader {
     args: Args,
 }

@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Null", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
-#[class(aliases("Null1", "Null2", "Null3", "Null4", "Null5", "Null6", "Null7", "Null8"))]
+#[class(aliases("Null1", "Null2", "Null3", "Null4", "Null5", "Null6", "Null7", "Null8"), depends = packet)]
 pub struct Null {}
 
 impl Action for Null {

@@ -18,7 +18,7 @@ use castanet_element::spec::anno;
 /// ```
 #[derive(Class)]
 #[class(name = "Pad", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
-#[class(reconfigure = keeps, drops(TooLong))]
+#[class(reconfigure = keeps, drops(TooLong), depends = packet)]
 pub struct Pad {
     args: Args,
 }

@@ -15,7 +15,7 @@ use castanet_element::spec::anno;
 /// ```
 #[derive(Class)]
 #[class(name = "Paint", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
-#[class(reconfigure = keeps)]
+#[class(reconfigure = keeps, depends = packet)]
 pub struct Paint {
     args: Args,
 }

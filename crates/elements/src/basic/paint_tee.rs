@@ -21,7 +21,7 @@ use castanet_element::spec::anno;
 #[derive(Class)]
 #[class(ledger(makes))]
 #[class(name = "PaintTee", ports = "1/2", processing = "a/ah", packets = "any/same", workers = replicate)]
-#[class(copies, drops(NoBuffer))]
+#[class(copies, drops(NoBuffer), depends = packet)]
 pub struct PaintTee {
     args: Args,
 }

@@ -16,6 +16,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "PushNull", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate)]
+#[class(depends = packet)]
 pub struct PushNull {}
 
 impl Action for PushNull {

@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RandomBitErrors", offload = none, ports = "1/1", processing = "a/a", packets = "any/changed")]
-#[class(reconfigure = keeps, workers = replicate, build, lifecycle)]
+#[class(reconfigure = keeps, workers = replicate, build, lifecycle, depends = order)]
 pub struct RandomBitErrors {
     args: Args,
     random: Random,

@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RandomSample", offload = none, ports = "1/1-2", processing = "a/ah", packets = "any/same")]
-#[class(reconfigure = keeps, workers = replicate, build, handlers, drops(Sampled))]
+#[class(reconfigure = keeps, workers = replicate, build, handlers, drops(Sampled), depends = order)]
 pub struct RandomSample {
     args: Args,
     /// The probability that a packet passes.

@@ -19,7 +19,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Resize", offload = none, ports = "1/1", processing = "a/a", packets = "any/changed")]
-#[class(reconfigure = keeps, workers = replicate, drops(NoHeadroom, TooLong))]
+#[class(reconfigure = keeps, workers = replicate, drops(NoHeadroom, TooLong), depends = packet)]
 pub struct Resize {
     args: Args,
 }

@@ -14,7 +14,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "SetAnnoByte", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
-#[class(reconfigure = keeps, handlers)]
+#[class(reconfigure = keeps, handlers, depends = packet)]
 pub struct SetAnnoByte {
     args: Args,
 }

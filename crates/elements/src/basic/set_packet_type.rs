@@ -14,7 +14,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "SetPacketType", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
-#[class(reconfigure = keeps)]
+#[class(reconfigure = keeps, depends = packet)]
 pub struct SetPacketType {
     args: Args,
 }

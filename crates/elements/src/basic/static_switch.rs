@@ -15,7 +15,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "StaticSwitch", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate)]
-#[class(build, drops(SwitchedOff))]
+#[class(build, drops(SwitchedOff), depends = packet)]
 pub struct StaticSwitch {
     args: Args,
 }

@@ -14,6 +14,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "StoreData", ports = "1/1", processing = "a/a", packets = "any/changed", workers = replicate)]
+#[class(depends = packet)]
 pub struct StoreData {
     args: Args,
 }

@@ -17,6 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Strip", ports = "1/1", processing = "a/a", packets = "any/strip LENGTH", workers = replicate)]
+#[class(depends = packet)]
 pub struct Strip {
     args: Args,
 }

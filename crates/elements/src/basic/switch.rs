@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Switch", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate)]
-#[class(reconfigure = keeps, build, handlers, drops(SwitchedOff))]
+#[class(reconfigure = keeps, build, handlers, drops(SwitchedOff), depends = packet)]
 pub struct Switch {
     args: Args,
     outputs: usize,

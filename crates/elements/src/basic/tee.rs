@@ -19,7 +19,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(ledger(makes))]
 #[class(name = "Tee", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate)]
-#[class(build, copies, drops(NoBuffer))]
+#[class(build, copies, drops(NoBuffer), depends = packet)]
 pub struct Tee {
     args: Args,
     last: usize,

@@ -18,7 +18,7 @@ use castanet_element::spec::anno;
 /// ```
 #[derive(Class)]
 #[class(name = "Truncate", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
-#[class(reconfigure = keeps)]
+#[class(reconfigure = keeps, depends = packet)]
 pub struct Truncate {
     args: Args,
 }

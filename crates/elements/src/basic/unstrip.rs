@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Unstrip", ports = "1/1", processing = "a/a", packets = "any/unstrip LENGTH", workers = replicate)]
-#[class(drops(NoHeadroom))]
+#[class(drops(NoHeadroom), depends = packet)]
 pub struct Unstrip {
     args: Args,
 }

@@ -24,7 +24,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Classifier", ports = "1/-", processing = "h/h", packets = "any/classified", workers = replicate)]
-#[class(reconfigure = keeps, drops(NoMatch), build, handlers)]
+#[class(reconfigure = keeps, drops(NoMatch), build, handlers, depends = packet)]
 pub struct Classifier {
     args: Args,
     classify: Classify,

@@ -32,7 +32,7 @@ use castanet_lang::args as text;
 /// ```
 #[derive(Class)]
 #[class(name = "FastClassifier", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate)]
-#[class(drops(NoMatch, NoIpHeader), build, handlers)]
+#[class(drops(NoMatch, NoIpHeader), build, handlers, depends = packet)]
 pub struct FastClassifier {
     args: Args,
     classify: Classify,

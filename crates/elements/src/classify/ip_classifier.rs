@@ -23,7 +23,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "IPClassifier", ports = "1/-", processing = "h/h", packets = "ip/same", workers = replicate)]
-#[class(reconfigure = keeps, config_follows, drops(NoMatch, NoIpHeader), build, handlers)]
+#[class(reconfigure = keeps, config_follows, drops(NoMatch, NoIpHeader), build, handlers, depends = packet)]
 pub struct IpClassifier {
     args: Args,
     classify: Classify,

@@ -27,7 +27,7 @@ use castanet_lang::args as text;
 /// ```
 #[derive(Class)]
 #[class(name = "IPFilter", ports = "1/-", processing = "h/h", packets = "ip/same", workers = replicate)]
-#[class(reconfigure = keeps, drops(NoMatch, NoIpHeader), build, handlers)]
+#[class(reconfigure = keeps, drops(NoMatch, NoIpHeader), build, handlers, depends = packet)]
 pub struct IpFilter {
     args: Args,
     classify: Classify,

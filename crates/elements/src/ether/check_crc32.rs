@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "CheckCRC32", offload = none, ports = "1/1", processing = "a/a", packets = "any/same")]
-#[class(workers = replicate, drops(TooShort, BadCrc))]
+#[class(workers = replicate, drops(TooShort, BadCrc), depends = packet)]
 pub struct CheckCrc32 {
     /// Packets dropped because their CRC was wrong or missing.
     #[count(unit = "packets")]

@@ -19,7 +19,7 @@ use castanet_wire::ether::{EtherAddr, EtherHeader};
 /// ```
 #[derive(Class)]
 #[class(name = "EtherEncap", ports = "1/1", processing = "a/a", packets = "any/framed ETHERTYPE", workers = replicate)]
-#[class(reconfigure = keeps, config_follows, drops(TooLong), build, lifecycle, handlers)]
+#[class(reconfigure = keeps, config_follows, drops(TooLong), build, lifecycle, handlers, depends = packet)]
 pub struct EtherEncap {
     args: Args,
     header: [u8; EtherHeader::LEN],

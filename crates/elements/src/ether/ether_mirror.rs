@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "EtherMirror", ports = "1/1", processing = "a/a", packets = "ether/same", workers = replicate)]
-#[class(drops(TooShort))]
+#[class(drops(TooShort), depends = packet)]
 pub struct EtherMirror {}
 
 impl Action for EtherMirror {

@@ -18,7 +18,7 @@ use castanet_wire::ether::EtherAddr;
 /// ```
 #[derive(Class)]
 #[class(name = "EtherRewrite", ports = "1/1", processing = "a/a", packets = "ether/same", workers = replicate)]
-#[class(reconfigure = keeps, config_follows, drops(TooShort))]
+#[class(reconfigure = keeps, config_follows, drops(TooShort), depends = packet)]
 pub struct EtherRewrite {
     args: Args,
 }

@@ -28,7 +28,7 @@ use castanet_wire::ether::{EtherAddr, ethertype};
     packets = "any/framed"
 )]
 #[class(workers = replicate, drops(TooLong))]
-#[class(reconfigure = keeps, config_follows, handlers)]
+#[class(reconfigure = keeps, config_follows, handlers, depends = packet)]
 pub struct EtherVlanEncap {
     #[engine]
     tagging: Tagging<Args>,

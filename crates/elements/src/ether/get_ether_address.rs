@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "GetEtherAddress", ports = "1/1-2", processing = "a/ah", packets = "any/same")]
-#[class(reconfigure = keeps, workers = replicate, drops(TooShort))]
+#[class(reconfigure = keeps, workers = replicate, drops(TooShort), depends = packet)]
 pub struct GetEtherAddress {
     args: Args,
 }

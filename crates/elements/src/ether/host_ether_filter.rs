@@ -22,7 +22,7 @@ use castanet_wire::ether::EtherAddr;
 /// ```
 #[derive(Class)]
 #[class(name = "HostEtherFilter", ports = "1/1-2", processing = "a/ah", packets = "ether/same")]
-#[class(reconfigure = keeps, workers = replicate, drops(OtherHost, OwnPacket, TooShort))]
+#[class(reconfigure = keeps, workers = replicate, drops(OtherHost, OwnPacket, TooShort), depends = packet)]
 pub struct HostEtherFilter {
     args: Args,
 }

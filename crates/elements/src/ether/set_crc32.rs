@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "SetCRC32", offload = none, ports = "1/1", processing = "a/a", packets = "any/same")]
-#[class(workers = replicate, drops(TooLong))]
+#[class(workers = replicate, drops(TooLong), depends = packet)]
 pub struct SetCrc32 {}
 
 impl Action for SetCrc32 {

@@ -27,7 +27,7 @@ use castanet_element::prelude::*;
     packets = "any/same"
 )]
 #[class(workers = replicate, build, handlers)]
-#[class(reconfigure = keeps)]
+#[class(reconfigure = keeps, depends = packet)]
 pub struct SetVlanAnno {
     args: Args,
     tag: Tag,

@@ -20,7 +20,7 @@ use castanet_wire::ether::EtherAddr;
 /// ```
 #[derive(Class)]
 #[class(name = "StoreEtherAddress", ports = "1/1-2", processing = "a/ah", packets = "any/same")]
-#[class(workers = replicate, drops(TooShort), build, handlers)]
+#[class(workers = replicate, drops(TooShort), build, handlers, depends = packet)]
 pub struct StoreEtherAddress {
     args: Args,
 }

@@ -23,6 +23,7 @@ use castanet_wire::ether::{EtherHeader, ethertype};
 #[derive(Class)]
 #[class(name = "StripEtherVLANHeader", aliases("StripEtherVlanHeader"), ports = "1/1-2", processing = "a/ah")]
 #[class(reconfigure = keeps, packets = "ether/strip 14, same", workers = replicate, drops(TooShort, Untagged))]
+#[class(depends = packet)]
 pub struct StripEtherVlanHeader {
     args: Args,
 }

@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "StripToNetworkHeader", ports = "1/1", processing = "a/a", packets = "any/to network")]
-#[class(workers = replicate, drops(TooLong))]
+#[class(workers = replicate, drops(TooLong), depends = packet)]
 pub struct StripToNetworkHeader {}
 
 impl Action for StripToNetworkHeader {

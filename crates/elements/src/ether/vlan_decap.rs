@@ -20,7 +20,7 @@ use castanet_wire::ether::ethertype;
 /// ```
 #[derive(Class)]
 #[class(name = "VLANDecap", ports = "1/1", processing = "a/a", packets = "ether/framed", workers = replicate)]
-#[class(drops(TooShort))]
+#[class(drops(TooShort), depends = packet)]
 pub struct VlanDecap {
     args: Args,
 }

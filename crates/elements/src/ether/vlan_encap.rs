@@ -22,7 +22,7 @@ use castanet_wire::ether::ethertype;
 /// ```
 #[derive(Class)]
 #[class(name = "VLANEncap", ports = "1/1", processing = "a/a", packets = "ether/framed", workers = replicate)]
-#[class(drops(TooShort, TooLong), handlers)]
+#[class(drops(TooShort, TooLong), handlers, depends = packet)]
 pub struct VlanEncap {
     #[engine]
     tagging: Tagging<Args>,

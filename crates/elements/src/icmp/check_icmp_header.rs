@@ -27,7 +27,7 @@ use castanet_wire::{IcmpHeader, checksum};
 /// ```
 #[derive(Class)]
 #[class(name = "CheckICMPHeader", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = replicate)]
-#[class(effects(prints), drops(BadTransport, NoIpHeader))]
+#[class(effects(prints), drops(BadTransport, NoIpHeader), depends = packet)]
 pub struct CheckIcmpHeader {
     #[engine]
     checker: Checker<Icmp>,

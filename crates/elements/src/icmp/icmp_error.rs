@@ -45,7 +45,7 @@ use std::net::Ipv4Addr;
 #[derive(Class)]
 #[class(name = "ICMPError", offload = none, ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate, build, lifecycle)]
 #[class(reconfigure = keeps, takes_state = "the next IP identification")]
-#[class(drops(NoIcmpError, NoIpHeader, BadIpHeader, TooLong))]
+#[class(drops(NoIcmpError, NoIpHeader, BadIpHeader, TooLong), depends = order, clock)]
 pub struct IcmpError {
     args: Args,
     /// The ICMP code of the messages.

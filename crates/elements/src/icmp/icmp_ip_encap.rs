@@ -26,7 +26,7 @@ use std::net::Ipv4Addr;
 #[derive(Class)]
 #[class(name = "ICMPIPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
 #[class(takes_state = "the next number, an identifier that is not named")]
-#[class(drops(TooLong), build, lifecycle)]
+#[class(drops(TooLong), build, lifecycle, depends = order)]
 pub struct IcmpIpEncap {
     args: Args,
     code: u8,

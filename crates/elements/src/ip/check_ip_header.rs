@@ -37,7 +37,7 @@ use std::net::Ipv4Addr;
 )]
 #[class(workers = replicate, effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle, handlers)]
 #[class(packets_if("OLD_OFFSET *", "ip at OLD_OFFSET/check OLD_OFFSET, same"))]
-#[class(packets_if("OFFSET *.*", "ip at 0/check 0, same"))]
+#[class(packets_if("OFFSET *.*", "ip at 0/check 0, same"), depends = packet)]
 pub struct CheckIpHeader {
     args: Args,
     offset: usize,

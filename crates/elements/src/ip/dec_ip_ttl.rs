@@ -20,7 +20,7 @@ use castanet_wire::Ipv4Header;
 /// ```
 #[derive(Class)]
 #[class(name = "DecIPTTL", ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = replicate)]
-#[class(drops(TtlExpired, NoIpHeader), packets_if("ACTIVE false", "any/same"))]
+#[class(drops(TtlExpired, NoIpHeader), packets_if("ACTIVE false", "any/same"), depends = packet)]
 pub struct DecIpTtl {
     args: Args,
     /// Packets whose time to live was 1 or 0.

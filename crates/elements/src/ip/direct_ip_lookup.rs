@@ -30,7 +30,7 @@ use castanet_tables::lpm::DirectTable;
     processing = "h/h",
     packets = "any/same"
 )]
-#[class(workers = replicate, drops(NoRoute), handlers)]
+#[class(workers = replicate, drops(NoRoute), handlers, depends = packet)]
 pub struct DirectIpLookup {
     #[engine(handlers_first, element)]
     routes: Routes<DirectTable>,

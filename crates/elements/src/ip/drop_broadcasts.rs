@@ -19,7 +19,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "DropBroadcasts", ports = "1/1-2", processing = "a/ah", packets = "any/same")]
-#[class(workers = replicate, drops(LinkBroadcast))]
+#[class(workers = replicate, drops(LinkBroadcast), depends = packet)]
 pub struct DropBroadcasts {
     /// Packets that arrived as link-level broadcasts or multicasts.
     #[count(unit = "packets")]

@@ -21,6 +21,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "FixIPSrc", ports = "1/1", processing = "a/a", packets = "ip optional/same", workers = replicate)]
+#[class(depends = packet)]
 pub struct FixIpSrc {
     args: Args,
 }

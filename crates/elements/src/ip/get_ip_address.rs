@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "GetIPAddress", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
-#[class(drops(TooShort, NoIpHeader), build)]
+#[class(drops(TooShort, NoIpHeader), build, depends = packet)]
 pub struct GetIpAddress {
     args: Args,
     place: FieldToRead,

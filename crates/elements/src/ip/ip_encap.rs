@@ -26,7 +26,7 @@ use std::net::Ipv4Addr;
 #[derive(Class)]
 #[class(name = "IPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, takes_state = "the next IP identification")]
-#[class(drops(TooLong), build, lifecycle)]
+#[class(drops(TooLong), build, lifecycle, depends = order)]
 pub struct IpEncap {
     args: Args,
     /// The header that all packets start from. Length, identification, destination and checksum are set for each

@@ -30,6 +30,7 @@ use std::net::Ipv4Addr;
 #[class(ledger(makes))]
 #[class(name = "IPFragmenter", offload = aware, ports = "1/1-2", processing = "h/h", packets = "ip/same", workers = replicate)]
 #[class(effects(prints), drops(MustFragment, NoIpHeader, NoBuffer, BadFragment), copies, build, lifecycle)]
+#[class(depends = packet)]
 pub struct IpFragmenter {
     args: Args,
     /// Packets that were too long, and could not or must not be fragmented.

@@ -39,7 +39,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "IPGWOptions", ports = "1/1-3", processing = "a/ah", packets = "ip/same", workers = replicate)]
-#[class(drops(BadIpOption, NoIpHeader, BadIpHeader, SourceRoute))]
+#[class(drops(BadIpOption, NoIpHeader, BadIpHeader, SourceRoute), depends = packet, clock)]
 pub struct IpGwOptions {
     args: Args,
     /// Packets dropped or sent to output 1 because an option is malformed.

@@ -21,6 +21,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "IPInputCombo", ports = "1/1", processing = "a/a", packets = "ether/ip", workers = replicate)]
 #[class(effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle, handlers)]
+#[class(depends = packet)]
 pub struct IpInputCombo {
     args: Args,
     #[counts]

@@ -21,7 +21,7 @@ use castanet_wire::{Ipv4Header, UdpHeader};
 /// ```
 #[derive(Class)]
 #[class(name = "IPMirror", offload = none, ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
-#[class(drops(NoIpHeader))]
+#[class(drops(NoIpHeader), depends = packet)]
 pub struct IpMirror {
     args: Args,
 }

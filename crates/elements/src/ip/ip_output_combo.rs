@@ -46,6 +46,7 @@ use std::net::Ipv4Addr;
     BadFragment,
     NoBuffer
 ))]
+#[class(depends = packet, clock)]
 pub struct IpOutputCombo {
     args: Args,
     broadcasts: DropBroadcasts,

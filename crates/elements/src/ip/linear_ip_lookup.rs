@@ -29,7 +29,7 @@ use castanet_tables::lpm::StaticTable;
     processing = "h/h",
     packets = "any/same"
 )]
-#[class(workers = replicate, drops(NoRoute))]
+#[class(workers = replicate, drops(NoRoute), depends = packet)]
 pub struct LinearIpLookup {
     #[engine(element)]
     routes: Routes<StaticTable>,

@@ -19,7 +19,7 @@ use castanet_wire::Ipv4Header;
 /// ```
 #[derive(Class)]
 #[class(name = "MarkIPCE", ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
-#[class(drops(NotEcnCapable, NoIpHeader))]
+#[class(drops(NotEcnCapable, NoIpHeader), depends = packet)]
 pub struct MarkIpCe {
     args: Args,
     /// Packets dropped because they were not ECN-capable.

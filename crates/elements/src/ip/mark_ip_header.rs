@@ -17,6 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "MarkIPHeader", ports = "1/1", processing = "a/a", packets = "network at OFFSET/mark OFFSET", workers = replicate)]
+#[class(depends = packet)]
 pub struct MarkIpHeader {
     args: Args,
 }

@@ -23,7 +23,7 @@ use castanet_tables::lpm::RadixTable;
 /// ```
 #[derive(Class)]
 #[class(name = "RadixIPLookup", ports = "1/-", processing = "h/h", packets = "any/same")]
-#[class(workers = replicate, drops(NoRoute), handlers)]
+#[class(workers = replicate, drops(NoRoute), handlers, depends = packet)]
 pub struct RadixIpLookup {
     #[engine(handlers_first, element)]
     routes: Routes<RadixTable>,

@@ -15,7 +15,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "SetIPAddress", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
-#[class(reconfigure = keeps)]
+#[class(reconfigure = keeps, depends = packet)]
 pub struct SetIpAddress {
     args: Args,
 }

@@ -20,7 +20,7 @@ use castanet_wire::{Ipv4Header, checksum, ipv4};
 /// ```
 #[derive(Class)]
 #[class(name = "SetIPChecksum", ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
-#[class(drops(BadIpHeader, NoIpHeader))]
+#[class(drops(BadIpHeader, NoIpHeader), depends = packet)]
 pub struct SetIpChecksum {
     /// Packets dropped because their header is truncated or has an impossible length.
     #[count(unit = "packets")]

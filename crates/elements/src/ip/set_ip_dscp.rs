@@ -19,7 +19,7 @@ use castanet_wire::Ipv4Header;
 /// ```
 #[derive(Class)]
 #[class(name = "SetIPDSCP", ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
-#[class(reconfigure = keeps, config_follows, drops(NoIpHeader))]
+#[class(reconfigure = keeps, config_follows, drops(NoIpHeader), depends = packet)]
 pub struct SetIpDscp {
     args: Args,
 }

@@ -24,7 +24,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "StoreIPAddress", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]
-#[class(offload = none, drops(TooShort, NoIpHeader), build)]
+#[class(offload = none, drops(TooShort, NoIpHeader), build, depends = packet)]
 pub struct StoreIpAddress {
     args: Args,
     addr: Option<Ipv4Addr>,

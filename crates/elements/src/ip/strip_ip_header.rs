@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "StripIPHeader", ports = "1/1", processing = "a/a", packets = "ip/changed", workers = replicate)]
-#[class(drops(NoIpHeader))]
+#[class(drops(NoIpHeader), depends = packet)]
 pub struct StripIpHeader {}
 
 impl Action for StripIpHeader {

@@ -24,7 +24,7 @@ use std::net::Ipv4Addr;
 #[derive(Class)]
 #[class(name = "UDPIPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, takes_state = "the next IP identification")]
-#[class(drops(TooLong), build, lifecycle)]
+#[class(drops(TooLong), build, lifecycle, depends = order)]
 pub struct UdpIpEncap {
     args: Args,
     numbers: Numbers,

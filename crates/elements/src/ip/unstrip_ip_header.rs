@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "UnstripIPHeader", ports = "1/1", processing = "a/a", packets = "ip/to network", workers = replicate)]
-#[class(drops(NoIpHeader, TooLong))]
+#[class(drops(NoIpHeader, TooLong), depends = packet)]
 pub struct UnstripIpHeader {}
 
 impl Action for UnstripIpHeader {

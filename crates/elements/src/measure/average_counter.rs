@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "AverageCounter", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(takes_state = "the span of time")]
-#[class(lifecycle, handlers)]
+#[class(lifecycle, handlers, depends = packet)]
 pub struct AverageCounter {
     args: Args,
     /// Packets so far.

@@ -22,7 +22,7 @@ use castanet_tables::Ewma;
 #[derive(Class)]
 #[class(name = "Counter", offload = aware, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(takes_state = "the rates, which calls were made")]
-#[class(build, lifecycle, handlers, effects(calls))]
+#[class(build, lifecycle, handlers, effects(calls), depends = packet)]
 pub struct Counter {
     args: Args,
     /// Packets so far.

@@ -19,7 +19,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "HashSwitch", aliases("HashDemux"), ports = "1/1-", processing = "h/h", packets = "any/same")]
-#[class(workers = replicate, build)]
+#[class(workers = replicate, build, depends = packet)]
 pub struct HashSwitch {
     args: Args,
     /// The offset after the last byte that the hash includes.

@@ -24,7 +24,7 @@ const ALL: u8 = 255;
 #[derive(Class)]
 #[class(ledger(makes))]
 #[class(name = "PaintSwitch", ports = "1/-", processing = "h/h", packets = "any/same")]
-#[class(workers = replicate, build, copies, drops(OtherPaint, NoBuffer))]
+#[class(workers = replicate, build, copies, drops(OtherPaint, NoBuffer), depends = packet)]
 pub struct PaintSwitch {
     args: Args,
     outputs: usize,

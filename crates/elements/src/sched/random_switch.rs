@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RandomSwitch", ports = "1/1-", processing = "h/h", packets = "any/same")]
-#[class(workers = replicate, build)]
+#[class(workers = replicate, build, depends = order)]
 pub struct RandomSwitch {
     outputs: u64,
     random: Random,

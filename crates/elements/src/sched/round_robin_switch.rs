@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "RoundRobinSwitch", ports = "1/1-", processing = "h/h", packets = "any/same")]
 #[class(workers = replicate, build, lifecycle)]
-#[class(takes_state = "whose turn it is")]
+#[class(takes_state = "whose turn it is", depends = order)]
 pub struct RoundRobinSwitch {
     outputs: usize,
     next: usize,

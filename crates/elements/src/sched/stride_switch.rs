@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "StrideSwitch", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, takes_state = "whose turn it is, with the same tickets")]
-#[class(build, lifecycle, handlers)]
+#[class(build, lifecycle, handlers, depends = order)]
 pub struct StrideSwitch {
     args: Args,
     shares: Shares,

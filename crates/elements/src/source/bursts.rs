@@ -42,6 +42,10 @@ impl Bursts {
     pub(super) fn room_for_one(&self, cx: &mut Cx<'_>) -> Result<usize, Turn> {
         cx.room(&self.downstream, 1, false)
     }
+    /// Whether the next turn begins a burst, and there is free space downstream.
+    pub(super) fn is_plain(&self, cx: &Cx<'_>) -> bool {
+        self.sent == 0 && cx.is_on(&self.downstream)
+    }
     /// Ends a turn that sent `n` packets of a burst. `left` is the number of packets that LIMIT still allowed before
     /// this turn.
     pub(super) fn end_turn(&mut self, n: usize, left: usize, burst: usize) -> Turn {

@@ -28,6 +28,7 @@ use castanet_packet::DEFAULT_HEADROOM;
 #[class(name = "InfiniteSource", ports = "0/1", processing = "a/a", packets = "/any unmarked", alignment = "4 0", workers = exclusive)]
 #[class(reconfigure = restarts, takes_state = "the place in the burst")]
 #[class(task, build, lifecycle, handlers, effects(stops, calls), capabilities(EmptyNotifier))]
+#[class(depends = packet)]
 pub struct InfiniteSource {
     args: Args,
     #[counts]
@@ -109,6 +110,12 @@ impl Element for InfiniteSource {
         let Some(burst) = usize::try_from(self.args.burst).ok().filter(|b| *b > 0) else {
             return Turn::Sleep;
         };
+        if cx.quantum() > 1 {
+            let n = left.min(cx.quantum());
+            self.count.fill(&mut self.batch, n, self.args.timestamp, cx, || self.proto.packet());
+            cx.forward(0, &mut self.batch);
+            return Turn::Again;
+        }
         let want = left.min(self.bursts.rest(burst, cx));
         let n = match self.bursts.room(want, cx) {
             Ok(n) => n,
@@ -117,6 +124,15 @@ impl Element for InfiniteSource {
         let n = self.count.fill(&mut self.batch, n, self.args.timestamp, cx, || self.proto.packet());
         cx.forward(0, &mut self.batch);
         self.bursts.end_turn(n, left, burst)
+    }
+
+    fn plain_turns(&self, cx: &Cx<'_>) -> usize {
+        let Args { active, burst, limit, timestamp, .. } = self.args;
+        // Under simulated time, everybody can tell when the clock was read.
+        if !active || burst != 1 || timestamp && cx.is_simulated() || !self.bursts.is_plain(cx) {
+            return 0;
+        }
+        self.count.left(limit)
     }
 
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {

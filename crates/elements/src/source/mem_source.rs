@@ -30,7 +30,7 @@ use castanet_packet::DEFAULT_HEADROOM;
 #[class(ledger(enters))]
 #[class(name = "MemSource", ports = "0/1", processing = "h/h", packets = "/any unmarked", alignment = "4 0", workers = exclusive)]
 #[class(takes_state = "the next frame, the place in the burst and in the random numbers")]
-#[class(task, build, lifecycle, handlers, effects(stops))]
+#[class(task, build, lifecycle, handlers, effects(stops), depends = packet)]
 pub struct MemSource {
     args: Args,
     #[counts]
@@ -187,6 +187,9 @@ impl Element for MemSource {
         if self.args.burst != 1 {
             return self.send(cx);
         }
+        if cx.quantum() > 1 {
+            return self.send_several(cx);
+        }
         // INVARIANT: with a burst of one packet, no turn leaves a burst unfinished, so `bursts` need not be
         // updated.
         let may_send = self.args.active && !self.count.has_reached(self.args.limit);
@@ -195,6 +198,12 @@ impl Element for MemSource {
         self.count.add(1, cx);
         cx.emit(0, p);
         Turn::Again
+    }
+    fn plain_turns(&self, cx: &Cx<'_>) -> usize {
+        if !self.args.active || self.args.burst != 1 || !self.bursts.is_plain(cx) {
+            return 0;
+        }
+        self.count.left(self.args.limit)
     }
 }
 
@@ -205,6 +214,18 @@ impl MemSource {
     fn rest(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.ended.stop(self.args.stop, cx);
         Turn::Sleep
+    }
+
+    /// Sends the packets of several turns, one for each turn.
+    #[inline(never)]
+    fn send_several(&mut self, cx: &mut Cx<'_>) -> Turn {
+        for _ in 0..cx.quantum().min(self.count.left(self.args.limit)) {
+            let Some(p) = self.short_packet().or_else(|| self.packet()) else { break };
+            self.batch.push(p);
+        }
+        self.count.add(self.batch.len(), cx);
+        cx.forward(0, &mut self.batch);
+        Turn::Again
     }
 
     /// Sends as many packets of the current burst as this turn may send.

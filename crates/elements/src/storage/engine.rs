@@ -29,6 +29,9 @@ impl Element for Store {
     fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
         Store::pull_one(self, cx)
     }
+    fn level(&self) -> Option<Level> {
+        Store::level(self)
+    }
 }
 
 #[handlers]

@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "NotifierQueue", ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
-#[class(reconfigure = keeps, config_follows, capabilities(Storage, EmptyNotifier))]
+#[class(reconfigure = keeps, config_follows, fifo, capabilities(Storage, EmptyNotifier))]
 #[class(ledger(holds), drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
 pub struct NotifierQueue {
     #[engine(element)]

@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Queue", aliases("FullNoteQueue", "QuickNoteQueue", "ThreadSafeQueue", "MSQueue"))]
-#[class(reconfigure = keeps, config_follows, ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
+#[class(reconfigure = keeps, config_follows, fifo, ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
 #[class(capabilities(Storage, EmptyNotifier, FullNotifier))]
 #[class(ledger(holds), drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
 pub struct Queue {

@@ -19,7 +19,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "SimpleQueue", ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
-#[class(reconfigure = keeps, config_follows, capabilities(Storage))]
+#[class(reconfigure = keeps, config_follows, fifo, capabilities(Storage))]
 #[class(ledger(holds), drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
 pub struct SimpleQueue {
     #[engine(element)]

@@ -156,6 +156,13 @@ impl Store {
             Packets::Shared(s) => Room::is_full(s.as_ref()),
         }
     }
+    /// Returns the number of packets and the capacity. None if several workers use the store.
+    pub fn level(&self) -> Option<Level> {
+        match &self.packets {
+            Packets::Own { fifo, .. } => Some(Level { packets: fifo.len(), capacity: fifo.capacity() }),
+            Packets::Shared(_) => None,
+        }
+    }
     /// Returns the maximum number of packets that have been in the store at one time.
     pub fn highwater(&self) -> usize {
         match &self.packets {

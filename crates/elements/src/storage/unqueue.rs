@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Unqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = replicate)]
-#[class(task, lifecycle, handlers)]
+#[class(task, lifecycle, handlers, depends = packet)]
 pub struct Unqueue {
     args: Args,
     /// Packets pushed on.
@@ -50,6 +50,9 @@ impl Element for Unqueue {
         if self.args.burst == 1 && self.args.limit < 0 && self.args.active {
             // A burst of one packet is complete after one pull, so `done` is always 0.
             self.done = 0;
+            if cx.quantum() > 1 {
+                return self.pull_several(cx);
+            }
             let Some(p) = cx.pull_one(0) else { return self.found_nothing(cx) };
             self.count.add(1);
             cx.emit(0, p);
@@ -57,12 +60,25 @@ impl Element for Unqueue {
         }
         self.pull_burst(cx)
     }
+    fn plain_turns(&self, _: &Cx<'_>) -> usize {
+        let plain = self.args.burst == 1 && self.args.limit < 0 && self.args.active;
+        if plain { usize::MAX } else { 0 }
+    }
 }
 
 impl Unqueue {
     #[cold]
     fn found_nothing(&self, cx: &Cx<'_>) -> Turn {
         if cx.is_on(&self.upstream) { Turn::Again } else { Turn::Sleep }
+    }
+
+    /// Pulls the packets of several turns, one for each turn.
+    #[inline(never)]
+    fn pull_several(&mut self, cx: &mut Cx<'_>) -> Turn {
+        cx.pull(0, cx.quantum(), &mut self.batch);
+        self.count.add(self.batch.len() as u64);
+        cx.forward(0, &mut self.batch);
+        Turn::Again
     }
 
     #[inline(never)]

@@ -26,7 +26,7 @@ use castanet_wire::{TcpHeader, checksum};
 /// ```
 #[derive(Class)]
 #[class(name = "CheckTCPHeader", ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = replicate)]
-#[class(offload = none, effects(prints), drops(BadTransport, NoIpHeader))]
+#[class(offload = none, effects(prints), drops(BadTransport, NoIpHeader), depends = packet)]
 pub struct CheckTcpHeader {
     #[engine]
     checker: Checker<Tcp>,

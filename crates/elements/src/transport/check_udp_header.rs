@@ -27,7 +27,7 @@ use castanet_wire::{UdpHeader, checksum};
 /// ```
 #[derive(Class)]
 #[class(name = "CheckUDPHeader", ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = replicate)]
-#[class(offload = none, effects(prints), drops(BadTransport, NoIpHeader))]
+#[class(offload = none, effects(prints), drops(BadTransport, NoIpHeader), depends = packet)]
 pub struct CheckUdpHeader {
     #[engine]
     checker: Checker<Udp>,

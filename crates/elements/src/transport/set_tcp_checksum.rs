@@ -21,7 +21,7 @@ use castanet_wire::{TcpHeader, tcp};
 /// ```
 #[derive(Class)]
 #[class(name = "SetTCPChecksum", ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
-#[class(offload = none, drops(TooShort, NoIpHeader))]
+#[class(offload = none, drops(TooShort, NoIpHeader), depends = packet)]
 pub struct SetTcpChecksum {
     args: Args,
 }

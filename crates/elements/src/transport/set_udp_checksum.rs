@@ -23,7 +23,7 @@ use castanet_wire::{UdpHeader, udp};
 /// ```
 #[derive(Class)]
 #[class(name = "SetUDPChecksum", ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = replicate)]
-#[class(offload = none, drops(TooShort, NoIpHeader))]
+#[class(offload = none, drops(TooShort, NoIpHeader), depends = packet)]
 pub struct SetUdpChecksum {}
 
 impl Action for SetUdpChecksum {

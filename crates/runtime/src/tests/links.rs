@@ -20,6 +20,7 @@ fn nodes(text: &str) -> Vec<String> {
             Body::Element(_) => name(n.me),
             Body::Reaching(..) | Body::Locked(..) => format!("{}!", name(n.me)),
             Body::Busy => "busy".into(),
+            Body::Meeting(_) => "meeting".into(),
         };
         match n.direct {
             Some((up, port)) => format!("{own} < {}.{port}", name(nodes.nodes.get(up as usize).unwrap().me)),

@@ -32,11 +32,13 @@ impl ArpQuerier {
                 cx.drop(p, if reply { Reason::BadArp } else { Reason::Consumed });
                 continue;
             };
+            let turn = p.turn();
             cx.drop(p, Reason::Consumed);
             self.responses.add(u64::from(reply));
             self.wait_for(ip, &held, now, cx);
             let header = header(ether, self.ether);
-            for p in held {
+            for mut p in held {
+                p.set_turn(turn);
                 self.send(p, &header, cx);
             }
         }

@@ -22,7 +22,7 @@ impl Store {
                 } else {
                     fifo.extend_from(batch.as_mut_vec());
                 }
-                *highwater = fifo.len().max(*highwater);
+                *highwater = fifo.len().min(cx.peak()).max(*highwater);
                 self.gauge.set(fifo.len());
                 was_empty
             }
