@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used)]
 use super::*;
+use crate::chunk::KIND;
 use proptest::prelude::*;
 
 #[test]

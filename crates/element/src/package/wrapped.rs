@@ -3,7 +3,7 @@
 
 use super::raise;
 use crate::build::InitCx;
-use crate::class::{Action, AnyElement, Drive, Element, Lifecycle, Object, Turn, Verdict};
+use crate::class::{Action, AnyElement, Drive, Element, Level, Lifecycle, Object, Turn, Verdict};
 use crate::cx::Cx;
 use crate::error::ElementError;
 use crate::handler::HandlerError;
@@ -172,6 +172,12 @@ impl<T: Inner + Element + ?Sized + 'static, W: Wrap> Element for Wrapped<T, W> {
     }
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.wrap.call(|| self.inner.task(cx))
+    }
+    fn plain_turns(&self, cx: &Cx<'_>) -> usize {
+        self.wrap.call(|| self.inner.plain_turns(cx))
+    }
+    fn level(&self) -> Option<Level> {
+        self.wrap.call(|| self.inner.level())
     }
     fn timer(&mut self, id: u16, cx: &mut Cx<'_>) {
         self.wrap.call(|| self.inner.timer(id, cx))
