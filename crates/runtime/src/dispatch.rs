@@ -8,12 +8,13 @@ use crate::ledger;
 use crate::mail::{Access, Call, Mail};
 use crate::node::Body;
 use crate::nodes::Nodes;
+use crate::quanta::Quanta;
 use crate::reach::deliver;
 use crate::unwind::Taken;
 use castanet_element::run_loop::{Core, Edge, Internals as _, Router};
 use castanet_element::{Busy, CallError, Cx, HandlerError, Missing, Object, handler};
 use castanet_packet::Batch;
-use castanet_spec::HandlerFlags;
+use castanet_spec::{Effects, HandlerFlags};
 use std::fmt::Write as _;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -180,6 +181,7 @@ impl Nodes {
         }
         let done = self.with(core, element, |e, cx| handler::write(e, handler, value, cx));
         done.ok_or_else(|| Missing::Write(name.clone()))???;
+        self.check_effects(core, element);
         if self.shared.shows_config(element) {
             // The class computes the text of `config` itself. Read the handler again, because the write may have
             // changed the text.
@@ -191,6 +193,20 @@ impl Nodes {
             self.shared.follow(core, element, handler, value);
         }
         Ok(())
+    }
+
+    /// Called after a write to a handler of an element. If the element has outside effects now, all tasks take their turns
+    /// one by one from now on.
+    fn check_effects(&mut self, core: &mut Core, element: u32) {
+        let declared = self.shared.spec(element).map_or(Effects::empty(), |s| s.effects);
+        if declared.is_empty() || self.quanta.is_empty() {
+            return;
+        }
+        if let Some(Ok(effects)) = self.with(core, element, |e, _| e.effects(declared))
+            && !effects.is_empty()
+        {
+            self.quanta = Quanta::default();
+        }
     }
 
     /// Handles one message from the inbox.

@@ -63,6 +63,10 @@ pub(crate) struct Quanta {
 }
 
 impl Quanta {
+    /// Whether no task may get several turns at once.
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
     /// Finds the tasks and meetings of a worker that has the whole configuration. Adds nodes to `nodes`, at which packets
     /// wait.
     pub fn new(
