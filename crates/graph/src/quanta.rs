@@ -242,3 +242,7 @@ fn meetings(graph: &Graph, tasks: &[(Quantum, Reach)]) -> Vec<Meeting> {
     }
     meetings.into_values().collect()
 }
+
+#[cfg(test)]
+#[path = "quanta_tests.rs"]
+mod tests;

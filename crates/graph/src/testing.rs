@@ -99,6 +99,14 @@ static CLASSES: &[ClassSpec] = &[
     ClassSpec { packets: "ip/same", ..class("WantsIp", "1/1", "a/a") },
     ClassSpec { packets: "ether/same", ..class("WantsEther", "1/1", "a/a") },
     ClassSpec { packets: "any/strip 1", ..class("StripOne", "1/1", "a/a") },
+    ClassSpec { task: true, depends: Depends::Packet, ..class("PlainSource", "0/1-", "h/h") },
+    ClassSpec { task: true, depends: Depends::Packet, ..class("PlainUnqueue", "1/1-", "l/h") },
+    ClassSpec { task: true, depends: Depends::Packet, ..class("PlainPair", "2/1", "l/h") },
+    ClassSpec { fifo: true, capabilities: STORAGE, ..class("Fifo", "1/1-2", "h/lh") },
+    ClassSpec { depends: Depends::Packet, ..class("Plain", "-/-", "a/ah") },
+    ClassSpec { depends: Depends::Packet, clock: true, ..class("Timed", "1/1", "a/a") },
+    ClassSpec { depends: Depends::Packet, effects: Effects::PRINTS, ..class("PlainPrint", "1/1", "a/a") },
+    ClassSpec { depends: Depends::Order, ..class("Ordered", "-/-", "h/h") },
 ];
 
 /// The registry of the classes above.
