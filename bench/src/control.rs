@@ -7,7 +7,7 @@
 //! of four phases gives one comparison. The client reads in the second and third phase of a group only, so that slow
 //! drift cancels out.
 
-use crate::path;
+use crate::path::{self, Mode};
 use castanet_control::client::Address;
 use castanet_control::session::Rules;
 use castanet_control::{Client, ListenAddress, Server, Settings as ServerSettings};
@@ -191,7 +191,8 @@ fn client(
 /// # Errors
 /// The router does not run, or its control socket fails.
 pub fn run(settings: &Settings) -> Result<Results, String> {
-    let mut router = path::router(TEXT, &Vec::new(), 32, &[action::<CpuMeter>()], Clock::real())?;
+    let mut router =
+        path::router(TEXT, &Vec::new(), Mode::plain(32), &[action::<CpuMeter>()], Clock::real())?;
     let running = router.running().clone();
     let place = ListenAddress::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, following: false };
     let server = Server::start(&place, ServerSettings::control(Rules::default()), running.clone());

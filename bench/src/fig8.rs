@@ -2,7 +2,7 @@
 //! Compares the Figure 8 path with the hand-written forwarder (the monolith), and measures the cost of a queue.
 
 use crate::frames::Traffic;
-use crate::path::{self, GATEWAYS, PATH, QUEUE_PATH};
+use crate::path::{self, GATEWAYS, Mode, PATH, QUEUE_PATH};
 use castanet_element::Clock;
 use castanet_runtime::Router;
 
@@ -18,6 +18,8 @@ pub struct Settings {
     pub seconds: f64,
     /// The batch sizes to measure.
     pub batches: Vec<usize>,
+    /// Whether the routers are optimised as they are loaded.
+    pub optimize: bool,
 }
 
 /// The distribution of a quantity over many rounds.
@@ -97,17 +99,12 @@ pub struct Results {
 
 /// Builds the router of the path. Its [`Rounds`](crate::rounds::Rounds) element runs the contestants that `contestants`
 /// names, and records their times.
-pub(crate) fn router(
-    contestants: &str,
-    traffic: Traffic,
-    batch: usize,
-    rounds: u64,
-) -> Result<Router, String> {
-    let name = traffic.name();
+pub(crate) fn router(contestants: &str, traffic: Traffic, mode: Mode, rounds: u64) -> Result<Router, String> {
+    let (name, batch) = (traffic.name(), mode.batch);
     let text = format!(
         "{PATH}\nrounds :: Rounds({contestants}, ROUNDS {rounds}, TRAFFIC {name}, PACKETS {PACKETS}, BATCH {batch});\n"
     );
-    let mut router = path::router(&text, &path::defines(traffic, batch, PACKETS), batch, &[], Clock::real())?;
+    let mut router = path::router(&text, &path::defines(traffic, batch, PACKETS), mode, &[], Clock::real())?;
     for (i, gateways) in GATEWAYS.into_iter().enumerate() {
         for g in gateways {
             path::insert(&mut router, i, g)?;
@@ -116,11 +113,11 @@ pub(crate) fn router(
     Ok(router)
 }
 
-fn queue_router(batch: usize, rounds: u64) -> Result<Router, String> {
+fn queue_router(mode: Mode, rounds: u64) -> Result<Router, String> {
     let text = format!("{QUEUE_PATH}\nrounds :: Rounds(plain queued, ROUNDS {rounds});\n");
     let defines =
-        [("LIMIT", 2 * PACKETS), ("BURST", batch as u64)].map(|(n, v)| (n.to_string(), v.to_string()));
-    path::router(&text, &defines.into(), batch, &[], Clock::real())
+        [("LIMIT", 2 * PACKETS), ("BURST", mode.batch as u64)].map(|(n, v)| (n.to_string(), v.to_string()));
+    path::router(&text, &defines.into(), mode, &[], Clock::real())
 }
 
 /// Runs a router to its end. Returns one pair for each round: the nanoseconds per packet of the first and of the second
@@ -151,13 +148,14 @@ fn measure(make: impl Fn(u64) -> Result<Router, String>, seconds: f64) -> Result
 /// A configuration does not run.
 pub fn run_all(settings: &Settings, mut tell: impl FnMut(&Row)) -> Result<Results, String> {
     let mut results = Results::default();
+    let mode = |batch| Mode { batch, optimize: settings.optimize };
     let parts = settings.batches.len().max(1) * (Traffic::ALL.len() + 1);
     // At most 50 s. After a minute, the ARP tables would send requests to renew their entries, and no host would
     // answer them.
     let seconds = (settings.seconds / parts as f64).min(50.0);
     for traffic in Traffic::ALL {
         for &batch in &settings.batches {
-            let rounds = measure(|n| router("source0+source1 monolith", traffic, batch, n), seconds)?;
+            let rounds = measure(|n| router("source0+source1 monolith", traffic, mode(batch), n), seconds)?;
             let row = Row {
                 traffic,
                 batch,
@@ -172,7 +170,7 @@ pub fn run_all(settings: &Settings, mut tell: impl FnMut(&Row)) -> Result<Result
         }
     }
     for &batch in &settings.batches {
-        let rounds = measure(|n| queue_router(batch, n), seconds)?;
+        let rounds = measure(|n| queue_router(mode(batch), n), seconds)?;
         results.queue.push(QueueRow {
             batch,
             rounds: rounds.len(),

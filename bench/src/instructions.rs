@@ -5,6 +5,7 @@
 use crate::fig8::{self, Instructions, PACKETS};
 use crate::frames::{Traffic, frames};
 use crate::monolith::Monolith;
+use crate::path::Mode;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -33,16 +34,17 @@ pub struct Run {
     pub contestant: Contestant,
     /// The traffic pattern.
     pub traffic: Traffic,
-    /// The batch size.
-    pub batch: usize,
+    /// The batch size, and whether the configuration is optimised as it is loaded.
+    pub mode: Mode,
     /// The number of rounds.
     pub rounds: u64,
 }
 
 impl Run {
-    /// Formats the run as `CONTESTANT,TRAFFIC,BATCH,ROUNDS`, the argument for the subprocess.
+    /// Formats the run as `CONTESTANT,TRAFFIC,BATCH,OPTIMIZE,ROUNDS`, the argument for the subprocess.
     pub fn text(&self) -> String {
-        format!("{},{},{},{}", self.contestant.name(), self.traffic.name(), self.batch, self.rounds)
+        let Mode { batch, optimize } = self.mode;
+        format!("{},{},{batch},{optimize},{}", self.contestant.name(), self.traffic.name(), self.rounds)
     }
     /// Parses a text that [`Run::text`] returned.
     pub fn parse(text: &str) -> Option<Run> {
@@ -54,8 +56,9 @@ impl Run {
         };
         let traffic = Traffic::named(words.next()?)?;
         let batch = words.next()?.parse().ok().filter(|b| (1..=256).contains(b))?;
+        let mode = Mode { batch, optimize: words.next()?.parse().ok()? };
         let rounds = words.next()?.parse().ok()?;
-        words.next().is_none().then_some(Run { contestant, traffic, batch, rounds })
+        words.next().is_none().then_some(Run { contestant, traffic, mode, rounds })
     }
 
     /// Executes the run.
@@ -65,14 +68,14 @@ impl Run {
     pub fn run(&self) -> Result<(), String> {
         match self.contestant {
             Contestant::Castanet => {
-                let mut router = fig8::router("source0+source1", self.traffic, self.batch, self.rounds)?;
+                let mut router = fig8::router("source0+source1", self.traffic, self.mode, self.rounds)?;
                 router.run().map_err(|e| e.to_string())
             }
             Contestant::Monolith => {
                 let (f0, f1) = (frames(self.traffic, 0), frames(self.traffic, 1));
                 let mut m = Monolith::new([&f0, &f1], self.traffic == Traffic::Four, self.traffic.colors());
-                for _ in 0..(self.rounds + 1) * PACKETS.div_ceil(self.batch as u64) {
-                    m.turn(self.batch);
+                for _ in 0..(self.rounds + 1) * PACKETS.div_ceil(self.mode.batch as u64) {
+                    m.turn(self.mode.batch);
                 }
                 Ok(())
             }
@@ -96,13 +99,13 @@ pub fn count(
     program: &Path,
     arguments: &[&str],
     traffic: Traffic,
-    batch: usize,
+    mode: Mode,
 ) -> Result<Instructions, String> {
     const SHORT: u64 = 1;
     const LONG: u64 = 4;
     let packet = |contestant| {
         let total = |rounds| {
-            let run = Run { contestant, traffic, batch, rounds }.text();
+            let run = Run { contestant, traffic, mode, rounds }.text();
             collected(program, arguments.iter().copied().chain([run.as_str()]))
         };
         let difference = total(LONG)?.saturating_sub(total(SHORT)?);

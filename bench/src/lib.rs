@@ -38,6 +38,7 @@ pub mod swap;
 pub mod veth;
 
 pub use monolith::{Counts, Monolith};
+pub use path::Mode;
 
 #[cfg(test)]
 mod tests;

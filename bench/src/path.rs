@@ -90,6 +90,28 @@ pub fn defines(traffic: Traffic, batch: usize, packets: u64) -> Defines {
     .into()
 }
 
+/// How a configuration is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode {
+    /// The number of packets that its sources and its `Unqueue`s move at a time, 1 to 256.
+    pub batch: usize,
+    /// Whether the router is optimised as it is loaded: then tasks may have several turns at once. The papers' routers were not.
+    pub optimize: bool,
+}
+
+impl Mode {
+    /// The router as it is written.
+    pub fn plain(batch: usize) -> Mode {
+        Mode { batch, optimize: false }
+    }
+    /// The options of the router.
+    pub(crate) fn options(self) -> Options {
+        let default = Options::default();
+        let batch = if self.optimize { self.batch.max(default.batch) } else { self.batch };
+        Options { batch, optimize: self.optimize, clock: Clock::real(), ..default }
+    }
+}
+
 /// Builds a router with the classes of the project and additional ones.
 ///
 /// # Errors
@@ -97,7 +119,7 @@ pub fn defines(traffic: Traffic, batch: usize, packets: u64) -> Defines {
 pub fn router(
     text: &str,
     defines: &Defines,
-    batch: usize,
+    mode: Mode,
     more: &[ClassDef],
     clock: Clock,
 ) -> Result<Router, String> {
@@ -107,7 +129,7 @@ pub fn router(
         registry.add(class);
     }
     let loaded = Loaded::from_text("fig8-path.click", text.as_bytes(), defines, Arc::new(registry));
-    let options = Options { batch, clock, ..Options::default() };
+    let options = Options { clock, ..mode.options() };
     let built = loaded.and_then(|(loaded, _)| loaded.build(options));
     built.map(|(router, _)| router).map_err(|e| e.to_string())
 }

@@ -5,6 +5,7 @@ use crate::fig8::{self, Results, Row, Spread};
 use crate::frames::{Traffic, frames};
 use crate::instructions::Run;
 use crate::monolith::{Counts, Monolith};
+use crate::path::Mode;
 use crate::{path, report};
 use castanet_element::prelude::*;
 use castanet_element::{Clock, element};
@@ -72,8 +73,9 @@ fn by_configuration(interface: usize, frames: &[Vec<u8>], batch: usize) -> [Vec<
     let text = text.replace(&other, &format!("{other}ACTIVE false, "))
         + "after :: MemSource(LIMIT 5000, BURST 1, STOP true) -> Discard; Rounds(after, ROUNDS 1);";
     let clock = Clock::simulated(0);
-    let mut router = path::router(&text, &defines, batch, &[element::<Collect>()], clock)
-        .unwrap_or_else(|e| panic!("{e}"));
+    let mut router =
+        path::router(&text, &defines, Mode { batch, optimize: true }, &[element::<Collect>()], clock)
+            .unwrap_or_else(|e| panic!("{e}"));
     for (i, address) in neighbours(frames) {
         path::insert(&mut router, i, address).unwrap();
     }
@@ -157,7 +159,8 @@ fn all_frames_of_the_patterns_are_ordinary() {
 fn the_configuration_forwards_every_frame_of_the_patterns() {
     for traffic in Traffic::ALL {
         let mut router =
-            fig8::router("source0+source1 monolith", traffic, 32, 2).unwrap_or_else(|e| panic!("{e}"));
+            fig8::router("source0+source1 monolith", traffic, Mode { batch: 32, optimize: true }, 2)
+                .unwrap_or_else(|e| panic!("{e}"));
         router.run().unwrap();
         let drops: Vec<_> =
             router.drops().into_iter().filter(|((_, r), _)| *r != Reason::Discarded).collect();
@@ -177,12 +180,18 @@ fn spreads() {
 
 #[test]
 fn runs_as_text() {
-    for text in ["castanet,one,32,5", "monolith,four,1,0"] {
+    for text in ["castanet,one,32,true,5", "monolith,four,1,false,0"] {
         assert_eq!(Run::parse(text).unwrap().text(), text);
     }
-    for text in
-        ["", "castanet,one,0,5", "castanet,two,1,5", "x,one,1,1", "castanet,one,1,1,1", "castanet,one,257,1"]
-    {
+    for text in [
+        "",
+        "castanet,one,0,true,5",
+        "castanet,two,1,true,5",
+        "x,one,1,true,1",
+        "castanet,one,1,1,1",
+        "castanet,one,1,true,1,1",
+        "castanet,one,257,true,1",
+    ] {
         assert!(Run::parse(text).is_none(), "{text}");
     }
 }

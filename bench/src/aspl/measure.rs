@@ -6,6 +6,7 @@ use crate::fig8::{PACKETS, Spread};
 use crate::frames::{Traffic, frames};
 use crate::instructions::{Contestant, Run, collected};
 use crate::monolith::Monolith;
+use crate::path::Mode;
 use crate::rounds::thread_time;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -18,8 +19,8 @@ const COUNTED: [u64; 2] = [1, 4];
 /// A program or configuration that is measured.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// A configuration or archive.
-    Configuration(Vec<u8>),
+    /// A configuration or archive, and whether it is optimised as it is loaded.
+    Configuration(Vec<u8>, bool),
     /// The hand-written forwarder.
     Monolith,
 }
@@ -93,7 +94,9 @@ fn monolith(batch: usize) -> f64 {
 /// Returns the configurations with the statements that measure them.
 fn prepared(subjects: &[Subject]) -> Result<Vec<Subject>, String> {
     let one = |subject: &Subject| match subject {
-        Subject::Configuration(bytes) => router::with_text(bytes, MEASURED).map(Subject::Configuration),
+        Subject::Configuration(bytes, optimize) => {
+            Ok(Subject::Configuration(router::with_text(bytes, MEASURED)?, *optimize))
+        }
         Subject::Monolith => Ok(Subject::Monolith),
     };
     subjects.iter().map(one).collect()
@@ -102,7 +105,9 @@ fn prepared(subjects: &[Subject]) -> Result<Vec<Subject>, String> {
 fn turn(subject: &Subject, batch: usize, code: Option<&Loader>) -> Result<f64, String> {
     match subject {
         Subject::Monolith => Ok(monolith(batch)),
-        Subject::Configuration(bytes) => Ok(Spread::of(router::run(bytes, batch, INNER, code)?).median),
+        &Subject::Configuration(ref bytes, optimize) => {
+            Ok(Spread::of(router::run(bytes, Mode { batch, optimize }, INNER, code)?).median)
+        }
     }
 }
 
@@ -136,22 +141,25 @@ pub fn times(
 /// A run of a configuration, for callgrind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
-    batch: usize,
+    mode: Mode,
     rounds: u64,
     file: PathBuf,
 }
 
 impl Counted {
-    /// Formats the run as `BATCH,ROUNDS,FILE`.
+    /// Formats the run as `BATCH,OPTIMIZE,ROUNDS,FILE`.
     fn text(&self) -> String {
-        format!("{},{},{}", self.batch, self.rounds, self.file.display())
+        let Mode { batch, optimize } = self.mode;
+        format!("{batch},{optimize},{},{}", self.rounds, self.file.display())
     }
     /// Parses a text that `text` returned.
     pub fn parse(text: &str) -> Option<Counted> {
         let (batch, rest) = text.split_once(',')?;
+        let (optimize, rest) = rest.split_once(',')?;
         let (rounds, file) = rest.split_once(',')?;
         let batch = batch.parse().ok().filter(|b| (1..=256).contains(b))?;
-        Some(Counted { batch, rounds: rounds.parse().ok()?, file: file.into() })
+        let mode = Mode { batch, optimize: optimize.parse().ok()? };
+        Some(Counted { mode, rounds: rounds.parse().ok()?, file: file.into() })
     }
     /// Executes the run.
     ///
@@ -159,7 +167,7 @@ impl Counted {
     /// The file cannot be read, or its configuration does not run.
     pub fn run(&self, code: Option<&Loader>) -> Result<(), String> {
         let bytes = std::fs::read(&self.file).map_err(|e| format!("{}: {e}", self.file.display()))?;
-        router::run(&bytes, self.batch, self.rounds, code).map(drop)
+        router::run(&bytes, self.mode, self.rounds, code).map(drop)
     }
 }
 
@@ -181,13 +189,18 @@ pub fn instructions(
         let mut totals = [0, 0];
         for (total, rounds) in totals.iter_mut().zip(COUNTED) {
             *total = match &subject {
-                Subject::Configuration(bytes) => {
+                &Subject::Configuration(ref bytes, optimize) => {
                     std::fs::write(&file, bytes).map_err(|e| format!("{}: {e}", file.display()))?;
-                    let run = Counted { batch, rounds, file: file.clone() }.text();
+                    let run = Counted { mode: Mode { batch, optimize }, rounds, file: file.clone() }.text();
                     collected(program, arguments.iter().copied().chain([run.as_str()]))?
                 }
                 Subject::Monolith => {
-                    let run = Run { contestant: Contestant::Monolith, traffic: Traffic::One, batch, rounds };
+                    let run = Run {
+                        contestant: Contestant::Monolith,
+                        traffic: Traffic::One,
+                        mode: Mode::plain(batch),
+                        rounds,
+                    };
                     collected(program, ["bench", "fig8", "--count", &run.text()])?
                 }
             };

@@ -23,8 +23,9 @@ pub use figures::{Figure, Line};
 pub use plot::svg;
 pub use router::{Loader, classes};
 
+use crate::path::Mode;
 use base::ELEMENTS;
-use figures::{BASE, Costs, ENDS, MODULARITY, MONOLITH, ROWS, Row, SIMPLE, prefix_name};
+use figures::{BASE, Costs, ENDS, ENDS_LOADED, LOADED, MODULARITY, MONOLITH, ROWS, Row, SIMPLE, prefix_name};
 use measure::Subject;
 use std::path::PathBuf;
 
@@ -104,19 +105,33 @@ pub fn made(row: &Row, base: &Base, passes: &[Pass]) -> Option<Result<Vec<u8>, S
     }))
 }
 
+/// Makes the configurations of rows, each sequence of passes once. Rows of which a pass is missing are left out.
+fn all_made(rows: &[Row], base: &Base, passes: &[Pass]) -> Result<Vec<(Row, Vec<u8>)>, String> {
+    let mut all: Vec<(Row, Vec<u8>)> = Vec::new();
+    for row in rows {
+        let known = all.iter().find(|(other, _)| other.passes == row.passes).map(|(_, c)| Ok(c.clone()));
+        if let Some(configuration) = known.or_else(|| made(row, base, passes)) {
+            all.push((*row, configuration?));
+        }
+    }
+    Ok(all)
+}
+
 /// Checks that the configurations send the same frames as [`BASE`], and drop as many packets.
 ///
 /// # Errors
 /// A configuration behaves otherwise, or does not run.
 pub fn check(rows: &[Row], batch: usize, passes: &[Pass], code: Option<&Loader>) -> Result<(), String> {
     let base = base::router(Ends::Kept, batch)?;
-    let want = router::sent(base.text.as_bytes(), batch, code)?;
+    let want = router::sent(base.text.as_bytes(), Mode::plain(batch), code)?;
     if want.frames.iter().any(Vec::is_empty) {
         return Err("the router sends nothing on one of its interfaces".into());
     }
-    for row in rows.iter().filter(|row| !row.passes.is_empty()) {
-        let Some(configuration) = made(row, &base, passes).transpose()? else { continue };
-        let got = router::sent(&configuration, batch, code).map_err(|e| format!("{}: {e}", row.name))?;
+    let changed: Vec<Row> =
+        rows.iter().copied().filter(|row| row.optimize || !row.passes.is_empty()).collect();
+    for (row, configuration) in all_made(&changed, &base, passes)? {
+        let got = router::sent(&configuration, Mode { batch, optimize: row.optimize }, code)
+            .map_err(|e| format!("{}: {e}", row.name))?;
         if got != want {
             return Err(format!("{} does not send the same frames as {BASE}", row.name));
         }
@@ -127,29 +142,34 @@ pub fn check(rows: &[Row], batch: usize, passes: &[Pass], code: Option<&Loader>)
 /// Returns the subjects of some parts at a batch size, with their names. Each name is there once.
 fn subjects(settings: &Settings<'_>, batch: usize) -> Result<Vec<(String, Subject)>, String> {
     let mut all: Vec<(String, Subject)> = Vec::new();
-    let mut add = |name: &str, configuration: Vec<u8>| {
+    let mut add = |name: &str, configuration: Vec<u8>, optimize| {
         if all.iter().all(|s| s.0 != name) {
-            all.push((name.to_string(), Subject::Configuration(configuration)));
+            all.push((name.to_string(), Subject::Configuration(configuration, optimize)));
         }
     };
     let base = base::router(Ends::Memory, batch)?;
     let is_wanted = |part| settings.parts.contains(&part);
-    add(ENDS, base::simple(batch, false)?.into_bytes());
-    add(BASE, base.text.clone().into_bytes());
-    let passes = if is_wanted(Part::Passes) { &ROWS[..] } else { &[] };
-    let modularity = if is_wanted(Part::Modularity) { &MODULARITY[..] } else { &[] };
-    for row in passes.iter().chain(modularity) {
-        if let Some(configuration) = made(row, &base, settings.passes) {
-            add(row.name, configuration?);
-        }
+    let ends = base::simple(batch, false)?.into_bytes();
+    add(ENDS, ends.clone(), false);
+    add(BASE, base.text.clone().into_bytes(), false);
+    let mut rows = Vec::new();
+    if is_wanted(Part::Passes) {
+        rows.extend(ROWS.into_iter().chain(LOADED));
+    }
+    if is_wanted(Part::Modularity) {
+        rows.extend(MODULARITY);
+    }
+    for (row, configuration) in all_made(&rows, &base, settings.passes)? {
+        add(row.name, configuration, row.optimize);
     }
     if is_wanted(Part::Elements) {
         for n in 1..=ELEMENTS.len() {
-            add(&prefix_name(n), base::prefix(n, batch)?.into_bytes());
+            add(&prefix_name(n), base::prefix(n, batch)?.into_bytes(), false);
         }
     }
     if is_wanted(Part::Passes) {
-        add(SIMPLE, base::simple(batch, true)?.into_bytes());
+        add(ENDS_LOADED, ends, true);
+        add(SIMPLE, base::simple(batch, true)?.into_bytes(), false);
         all.push((MONOLITH.to_string(), Subject::Monolith));
     }
     Ok(all)
@@ -188,7 +208,7 @@ pub fn run_all(settings: &Settings<'_>) -> Result<Results, String> {
     let in_memory = settings.parts.iter().any(|p| *p != Part::Devices);
     let devices = settings.parts.contains(&Part::Devices);
     if in_memory {
-        let rows: Vec<Row> = ROWS.into_iter().chain(MODULARITY).collect();
+        let rows: Vec<Row> = ROWS.into_iter().chain(LOADED).chain(MODULARITY).collect();
         check(&rows, settings.batches.first().copied().unwrap_or(32), settings.passes, settings.code)?;
         // Half of the time is for the devices, if they are measured too.
         let shares = settings.batches.len().max(1) * (1 + usize::from(devices));

@@ -4,11 +4,11 @@
 use super::base::{self, Ends};
 use super::collect::Collect;
 use crate::fig8::PACKETS;
-use crate::path::{self, GATEWAYS};
+use crate::path::{self, GATEWAYS, Mode};
 use crate::rounds::Rounds;
 use castanet_classes::Registry;
+use castanet_element::element;
 use castanet_element::spec::Reason;
-use castanet_element::{Clock, element};
 use castanet_lang::archive;
 use castanet_runtime::compiled::LoadCode;
 use castanet_runtime::swap::Loaded;
@@ -51,11 +51,11 @@ pub fn with_text(configuration: &[u8], more: &str) -> Result<Vec<u8>, String> {
 pub fn build(
     configuration: &[u8],
     defines: &path::Defines,
-    batch: usize,
+    mode: Mode,
     code: Option<&Loader>,
 ) -> Result<Router, String> {
     let loaded = Loaded::from_text("aspl", configuration, defines, Arc::new(classes()));
-    let options = Options { batch, clock: Clock::real(), code: code.cloned(), ..Options::default() };
+    let options = Options { code: code.cloned(), ..mode.options() };
     let built = loaded.and_then(|(loaded, _)| loaded.build(options));
     let (mut router, _) = built.map_err(|e| e.to_string())?;
     for (i, gateways) in GATEWAYS.into_iter().enumerate() {
@@ -75,14 +75,9 @@ pub const MEASURED: &str = "define($ROUNDS 1);\nrounds :: Rounds(source0+source1
 ///
 /// # Errors
 /// The configuration does not run.
-pub fn run(
-    configuration: &[u8],
-    batch: usize,
-    rounds: u64,
-    code: Option<&Loader>,
-) -> Result<Vec<f64>, String> {
+pub fn run(configuration: &[u8], mode: Mode, rounds: u64, code: Option<&Loader>) -> Result<Vec<f64>, String> {
     let defines = vec![("ROUNDS".to_string(), rounds.to_string())];
-    let mut router = build(configuration, &defines, batch, code)?;
+    let mut router = build(configuration, &defines, mode, code)?;
     router.run().map_err(|e| e.to_string())?;
     let times = router.read(router.find("rounds"), "times", "").map_err(|e| e.to_string())?;
     let round = |line: &str| line.trim().parse::<f64>().ok().map(|ns| ns / (2 * PACKETS) as f64);
@@ -102,12 +97,12 @@ pub struct Sent {
 ///
 /// # Errors
 /// The configuration does not run, or packets are still in a queue.
-pub fn sent(configuration: &[u8], batch: usize, code: Option<&Loader>) -> Result<Sent, String> {
+pub fn sent(configuration: &[u8], mode: Mode, code: Option<&Loader>) -> Result<Sent, String> {
     // The last source keeps the router running until the queues are empty.
     let text = "after :: MemSource(LIMIT 5000, BURST 1, STOP true) -> Discard;\nrounds :: Rounds(source0+source1 after);\n";
-    let mut router = build(&with_text(configuration, text)?, &Vec::new(), batch, code)?;
+    let mut router = build(&with_text(configuration, text)?, &Vec::new(), mode, code)?;
     router.run().map_err(|e| e.to_string())?;
-    let base = base::router(Ends::Kept, batch)?;
+    let base = base::router(Ends::Kept, mode.batch)?;
     let mut frames = [Vec::new(), Vec::new()];
     for (i, (interface, frames)) in base.interfaces.iter().zip(&mut frames).enumerate() {
         let length =

@@ -11,7 +11,7 @@ fn the_first_elements_pass_all_packets() {
     for n in 0..=ELEMENTS.len() {
         let text = base::prefix(n, 32).unwrap();
         let measured = router::with_text(text.as_bytes(), router::MEASURED).unwrap();
-        let mut router = router::build(&measured, &Vec::new(), 32, None).unwrap();
+        let mut router = router::build(&measured, &Vec::new(), Mode::plain(32), None).unwrap();
         router.run().unwrap();
         // All packets of the warm-up and of one round reach the end, and none is dropped elsewhere.
         let packets = 4 * crate::fig8::PACKETS;
@@ -31,7 +31,7 @@ fn simple_routers_pass_all_packets() {
         let text = base::simple(8, queues).unwrap();
         assert_eq!(text.matches(":: Queue").count(), if queues { 2 } else { 0 });
         let measured = router::with_text(text.as_bytes(), router::MEASURED).unwrap();
-        assert_eq!(router::run(&measured, 8, 3, None).unwrap().len(), 3);
+        assert_eq!(router::run(&measured, Mode::plain(8), 3, None).unwrap().len(), 3);
     }
     for sends in [false, true] {
         let text = base::simple_devices(sends, 3);
@@ -216,10 +216,10 @@ fn pictures_show_everything() {
 #[test]
 fn runs_as_text() {
     assert_eq!(
-        format!("{:?}", Counted::parse("32,4,/a,b").unwrap()),
-        "Counted { batch: 32, rounds: 4, file: \"/a,b\" }"
+        format!("{:?}", Counted::parse("32,true,4,/a,b").unwrap()),
+        "Counted { mode: Mode { batch: 32, optimize: true }, rounds: 4, file: \"/a,b\" }"
     );
-    for text in ["", "32", "32,4", "0,4,x", "257,4,x", "32,x,y"] {
+    for text in ["", "32", "32,true", "32,true,4", "0,true,4,x", "257,true,4,x", "32,4,4,x", "32,false,x,y"] {
         assert!(Counted::parse(text).is_none(), "{text}");
     }
 }
@@ -249,7 +249,7 @@ fn configurations_are_measured_in_turn() {
     let r = run_all(&settings).unwrap();
     let names =
         |figure| r.lines.iter().filter(|l| l.figure == figure).map(|l| l.name.as_str()).collect::<Vec<_>>();
-    assert_eq!(names(Figure::Path), ["Base", "FC", "Simple", "monolith"]);
+    assert_eq!(names(Figure::Path), ["Base", "FC", "Base (as loaded)", "Simple", "monolith"]);
     assert_eq!(names(Figure::Modularity), ["Base"]);
     assert_eq!(names(Figure::Elements).len(), 14);
     assert!(r.lines.iter().all(|l| l.instructions.is_none() && l.batch == 32));

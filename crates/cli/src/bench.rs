@@ -11,7 +11,7 @@ mod veth;
 
 use crate::load::complain;
 use castanet_bench::fig8::{self, Settings};
-use castanet_bench::{instructions, report};
+use castanet_bench::{Mode, instructions, report};
 use clap::{Args, Subcommand};
 use results::Results;
 use std::process::ExitCode;
@@ -69,6 +69,9 @@ pub struct Fig8 {
     /// Count instructions per packet, with callgrind (part of valgrind).
     #[arg(long)]
     pub instructions: bool,
+    /// Do not optimise the configurations as they are loaded.
+    #[arg(long)]
+    pub no_optimize: bool,
     #[command(flatten)]
     pub results: Results,
     /// Perform only this run, under callgrind, which counts its instructions; `--instructions` passes this option.
@@ -89,7 +92,8 @@ fn batch(text: &str) -> Result<usize, String> {
 }
 
 fn run(text: &str) -> Result<instructions::Run, String> {
-    instructions::Run::parse(text).ok_or_else(|| "expected CONTESTANT,TRAFFIC,BATCH,ROUNDS".to_string())
+    instructions::Run::parse(text)
+        .ok_or_else(|| "expected CONTESTANT,TRAFFIC,BATCH,OPTIMIZE,ROUNDS".to_string())
 }
 
 /// Prints a warning if this is a debug build, whose figures are not meaningful.
@@ -141,13 +145,16 @@ pub fn main(arguments: &Bench) -> ExitCode {
 
 fn measure(a: &Fig8) -> Result<(), String> {
     warn();
-    let mut results = fig8::run_all(&Settings { seconds: a.seconds, batches: a.batch.clone() }, |_| {})?;
+    let optimize = !a.no_optimize;
+    let settings = Settings { seconds: a.seconds, batches: a.batch.clone(), optimize };
+    let mut results = fig8::run_all(&settings, |_| {})?;
     if a.instructions {
         if instructions::available() {
             let program = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
             for row in &mut results.rows {
                 let arguments = ["bench", "fig8", "--count"];
-                row.instructions = Some(instructions::count(&program, &arguments, row.traffic, row.batch)?);
+                let mode = Mode { batch: row.batch, optimize };
+                row.instructions = Some(instructions::count(&program, &arguments, row.traffic, mode)?);
             }
         } else {
             complain("no instructions counted: valgrind is not installed");

@@ -157,6 +157,7 @@ fn aspl_measures_the_papers_figures() {
         "TOCS Table II: shares of the subtotal; batch 32",
         "TOCS section 6.4, forwarding path: ratios to Base; batch 32",
         "\nMR+XF+FC ",
+        "\nAll (as loaded) ",
         "\ncombination elements and 8 no-ops ",
         "\nARPQuerier ",
     ] {

@@ -25,6 +25,8 @@ elements (XF), and without ARP on links between routers (MR); the simplest route
   modularity  TOCS 2000, section 6.4: combination elements, and with them eight different elements that do nothing
   devices     ASPLOS 2002, Figures 8, 10 and 11: routers between devices (veth), as for `castanet bench veth`
 
+Routers run as with `castanet run --no-optimize`; those whose name ends in (as loaded) run without that option.
+
 The path is a configuration without its sources and sinks, whose cost is measured too. Ratios compare turns that follow each other, so \
 they depend less on other load than times; instructions do not depend on it at all.";
 
@@ -74,7 +76,7 @@ fn part(text: &str) -> Result<Part, String> {
 }
 
 fn counted(text: &str) -> Result<Counted, String> {
-    Counted::parse(text).ok_or_else(|| "expected BATCH,ROUNDS,FILE".to_string())
+    Counted::parse(text).ok_or_else(|| "expected BATCH,OPTIMIZE,ROUNDS,FILE".to_string())
 }
 
 /// Runs the benchmark, then prints the results and writes the requested files.

@@ -174,11 +174,12 @@ fn without_arp(configuration: &[u8], base: &Base) -> Result<Vec<u8>, String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use castanet_bench::aspl::figures::{MODULARITY, ROWS, Row};
+    use castanet_bench::Mode;
+    use castanet_bench::aspl::figures::{LOADED, MODULARITY, ROWS, Row};
     use castanet_bench::aspl::{Ends, base, check, made, router};
 
     fn all() -> impl Iterator<Item = Row> {
-        ROWS.into_iter().chain(MODULARITY)
+        ROWS.into_iter().chain(LOADED).chain(MODULARITY)
     }
 
     #[test]
@@ -246,7 +247,7 @@ mod tests {
         let configuration = made(&row, &base, &PASSES).unwrap().unwrap();
         assert!(castanet_lang::archive::is_archive(&configuration));
         let longer = router::with_text(&configuration, router::MEASURED).unwrap();
-        assert_eq!(router::run(&longer, 8, 2, None).unwrap().len(), 2);
+        assert_eq!(router::run(&longer, Mode::plain(8), 2, None).unwrap().len(), 2);
         assert!(router::with_text(b"!<arch>\nx", "").is_err());
     }
 }
