@@ -6,7 +6,7 @@ mod memory;
 pub(crate) use memory::width;
 
 use crate::arith;
-use crate::program::{ExceptionId, FieldId, MethodId, ModuleId, Program, SlotId, Type};
+use crate::program::{ExceptionId, Field, FieldId, MethodId, ModuleId, Program, SlotId, Type};
 use crate::tree::{BinOp, Callee, Expr, ExprKind as K, LocalId, Prefix};
 pub use memory::{Memory, Value};
 use std::collections::BTreeSet;
@@ -95,6 +95,14 @@ impl<'a> Machine<'a> {
             _ => method,
         };
         Some(self.run(method, this, args))
+    }
+
+    /// The value of a field of an object whose family of modules `module` belongs to.
+    pub fn field(&mut self, module: ModuleId, object: &Value, name: &str) -> Option<Value> {
+        let root = self.program.module(module).root;
+        let ours = |f: &Field| f.name == name && self.program.module(f.module).root == root;
+        let id = FieldId(self.program.fields.iter().position(ours)?);
+        Some(self.memory.load(self.program, object, id, 0))
     }
 
     /// Runs a method definition.

@@ -67,7 +67,7 @@ impl Host for crate::Replay {
     fn drop_held(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, k: u32) { self.step(format!("drop-held {k}")); }
     fn connected(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) { self.step("connected".into()); }
     fn end_of_data(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) { self.step("end-of-data".into()); }
-    fn disconnected(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, r: bool) { self.step(format!("disconnected {}", u8::from(r))); }
+    fn disconnected(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, why: i32) { self.step(format!("disconnected {why}")); }
 }
 pub fn replay(trace: &str) {
     let lines = trace.lines().map(str::to_string).collect();
@@ -89,10 +89,14 @@ pub fn replay(trace: &str) {
         let this = cx.tcp_interface(interface);
         match words[0] {
             "connection" => tcb = tcp_interface::connection(&cx, this, number(1) as u16, number(2) as u16),
-            "listen" => tcp_interface::listen(&cx, this, tcb),
-            "connect" => tcp_interface::connect(&cx, this, tcb),
+            "listen" => drop(tcp_interface::listen(&cx, this, tcb)),
+            "connect" => drop(tcp_interface::connect(&cx, this, tcb)),
+            "send" => drop(tcp_interface::send(&cx, this, tcb)),
+            "receive" => drop(tcp_interface::receive(&cx, this, tcb)),
+            "close" => drop(tcp_interface::close(&cx, this, tcb)),
+            "abort" => drop(tcp_interface::abort(&cx, this, tcb)),
             "output" => tcp_interface::output(&cx, this, tcb),
-            "close" => tcp_interface::close(&cx, this, tcb),
+            "stray" => tcp_interface::stray(&cx, this, Bytes { packet: 0, offset: 0 }, number(1)),
             "input" => tcp_interface::input(&cx, this, tcb, Bytes { packet: 0, offset: 0 }, number(1)),
             "slow-timeout" => tcp_interface::slow_timeout(&cx, this, tcb),
             "fast-timeout" => tcp_interface::fast_timeout(&cx, this, tcb),

@@ -5,6 +5,7 @@
 
 mod compiled;
 mod network;
+mod states;
 
 use castanet_diagnostic::render::render_pretty;
 use castanet_diagnostic::{Diagnostic, Sources};

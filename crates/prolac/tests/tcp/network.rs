@@ -24,16 +24,17 @@ pub struct Faults {
 
 /// The data of a host's connection.
 #[derive(Default)]
-struct Data {
-    send: VecDeque<u8>,
+pub struct Data {
+    pub send: VecDeque<u8>,
     /// The bytes that the user has read, and those that wait for the user.
     read: Vec<u8>,
-    waiting: Vec<u8>,
+    pub waiting: Vec<u8>,
     held: Vec<Option<Vec<u8>>>,
-    out: Vec<Vec<u8>>,
-    connected: bool,
-    end_of_data: bool,
-    disconnected: Option<bool>,
+    pub out: Vec<Vec<u8>>,
+    pub connected: bool,
+    pub end_of_data: bool,
+    /// Why the connection ended.
+    pub disconnected: Option<u64>,
     seqno: u32,
     /// The calls of the TCP and of the host, for a replay by the compiled program.
     trace: String,
@@ -42,7 +43,7 @@ struct Data {
 struct Glue(Rc<RefCell<Data>>);
 
 /// The Internet checksum.
-fn checksum(bytes: &[u8]) -> u16 {
+pub fn checksum(bytes: &[u8]) -> u16 {
     let mut sum = 0u64;
     for pair in bytes.chunks(2) {
         sum += u64::from(pair[0]) << 8 | u64::from(pair.get(1).copied().unwrap_or(0));
@@ -127,16 +128,18 @@ impl Glue {
             "drop-held" => d.held[number(1)] = None,
             "connected" => d.connected = true,
             "end-of-data" => d.end_of_data = true,
-            "disconnected" => d.disconnected = Some(number(1) != 0),
+            "disconnected" => d.disconnected = Some(number(1) as u64),
             other => panic!("{other}"),
         }
         Value::Void
     }
 }
 
-struct End<'a> {
+/// A host with one connection.
+pub struct End<'a> {
     machine: Machine<'a>,
-    data: Rc<RefCell<Data>>,
+    pub data: Rc<RefCell<Data>>,
+    modules: [ModuleId; 2],
     interface: Value,
     tcb: Value,
     sent: Vec<u8>,
@@ -145,10 +148,87 @@ struct End<'a> {
     closed: bool,
 }
 
+impl<'a> End<'a> {
+    pub fn new(program: &'a Program, seqno: u32, ports: [u64; 2], sent: Vec<u8>) -> End<'a> {
+        let modules = ["Tcp-Interface", "Base.TCB"]
+            .map(|name| ModuleId(program.modules.iter().position(|m| m.name == name).unwrap()));
+        let data = Rc::new(RefCell::new(Data { seqno, ..Data::default() }));
+        // The host lives as long as the test.
+        let host: &'a mut Glue = Box::leak(Box::new(Glue(data.clone())));
+        let mut machine = Machine::new(program, host, u64::MAX);
+        let interface = machine.create(modules[0], Vec::new()).unwrap();
+        let left = sent.iter().copied().collect();
+        let mut end = End { machine, data, modules, interface, tcb: Value::Void, sent, left, closed: false };
+        end.tcb = end.call("connection", ports.map(Value::Number).to_vec());
+        end
+    }
+
+    fn call(&mut self, method: &str, args: Vec<Value>) -> Value {
+        // Packet 0 is the one that came in.
+        if self.machine.memory.packets.is_empty() {
+            self.machine.memory.packets.push(Vec::new());
+        }
+        let numbers: String = args
+            .iter()
+            .filter(|a| matches!(a, Value::Number(_)))
+            .map(|a| format!(" {}", a.number()))
+            .collect();
+        let packet = hex(&self.machine.memory.packets[0]);
+        self.data.borrow_mut().trace.push_str(&format!("call {method}{numbers}={packet}\n"));
+        let value =
+            self.machine.call(self.modules[0], method, self.interface.clone(), args).unwrap().unwrap();
+        self.machine.memory.packets.clear();
+        self.check_invariants();
+        value
+    }
+
+    /// Calls a method with the connection.
+    pub fn tcp(&mut self, method: &str) -> Value {
+        let tcb = self.tcb.clone();
+        self.call(method, vec![tcb])
+    }
+
+    /// Gives a segment to the connection, or to none.
+    pub fn input(&mut self, segment: Vec<u8>, stray: bool) {
+        let size = Value::Number(segment.len() as u64);
+        self.machine.memory.packets = vec![segment];
+        if stray {
+            self.call("stray", vec![Value::Bytes(0, 0), size]);
+        } else {
+            let tcb = self.tcb.clone();
+            self.call("input", vec![tcb, Value::Bytes(0, 0), size]);
+        }
+    }
+
+    /// A field of the TCB.
+    pub fn field(&mut self, name: &str) -> u32 {
+        self.machine.field(self.modules[1], &self.tcb, name).unwrap().number() as u32
+    }
+
+    pub fn trace(&self) -> String {
+        self.data.borrow().trace.clone()
+    }
+
+    /// INVARIANT: the numbers of the send sequence space keep their order.
+    fn check_invariants(&mut self) {
+        if self.tcb == Value::Void || self.field("state") < 2 {
+            return;
+        }
+        let [una, next, max, left] = ["snd_una", "snd_next", "snd_max", "buffer_left"].map(|f| self.field(f));
+        let upto = |a: u32, b: u32| b.wrapping_sub(a) < 1 << 31;
+        assert!(upto(una, next) && upto(next, max), "{una} <= {next} <= {max}");
+        // The SYN is before the data in the buffer, and the FIN after it.
+        let queued = self.data.borrow().send.len() as u32;
+        assert!(upto(left.wrapping_sub(1), una), "{left} - 1 <= {una}");
+        let end = left.wrapping_add(queued).wrapping_add(1);
+        assert!(upto(max, end), "{max} <= {left} + {queued} + 1");
+        assert!(self.field("held-count") <= 64);
+    }
+}
+
 /// Two ends and the segments between them.
 pub struct Network<'a> {
     ends: Vec<End<'a>>,
-    module: ModuleId,
     /// The segments on their way, by the time of arrival.
     way: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
     faults: Faults,
@@ -159,30 +239,18 @@ pub struct Network<'a> {
 
 impl<'a> Network<'a> {
     pub fn new(program: &'a Program, seed: u64, faults: Faults, sizes: [usize; 2]) -> Network<'a> {
-        let module = ModuleId(program.modules.iter().position(|m| m.name == "Tcp-Interface").unwrap());
         let mut n = Network {
             ends: Vec::new(),
-            module,
             way: BTreeMap::new(),
             faults,
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             now: 0,
             count: 0,
         };
-        for size in sizes {
+        for (size, ports) in sizes.into_iter().zip([[1000, 80], [80, 1000]]) {
             let seqno = n.number() as u32 | 0xffff_f000;
-            let data = Rc::new(RefCell::new(Data { seqno, ..Data::default() }));
-            // The host lives as long as the test.
-            let host: &'a mut Glue = Box::leak(Box::new(Glue(data.clone())));
-            let mut machine = Machine::new(program, host, u64::MAX);
-            let interface = machine.create(module, Vec::new()).unwrap();
             let sent: Vec<u8> = (0..size).map(|_| n.number() as u8).collect();
-            let left = sent.iter().copied().collect();
-            n.ends.push(End { machine, data, interface, tcb: Value::Void, sent, left, closed: false });
-        }
-        for (i, ports) in [[1000, 80], [80, 1000]].into_iter().enumerate() {
-            let args = ports.map(Value::Number).to_vec();
-            n.ends[i].tcb = n.call(i, "connection", args);
+            n.ends.push(End::new(program, seqno, ports, sent));
         }
         n
     }
@@ -194,32 +262,18 @@ impl<'a> Network<'a> {
         self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32
     }
 
-    fn call(&mut self, end: usize, method: &str, args: Vec<Value>) -> Value {
-        let e = &mut self.ends[end];
-        // Packet 0 is the one that came in.
-        if e.machine.memory.packets.is_empty() {
-            e.machine.memory.packets.push(Vec::new());
-        }
-        let numbers: String = args
-            .iter()
-            .filter(|a| matches!(a, Value::Number(_)))
-            .map(|a| format!(" {}", a.number()))
-            .collect();
-        let packet = hex(&e.machine.memory.packets[0]);
-        e.data.borrow_mut().trace.push_str(&format!("call {method}{numbers}={packet}\n"));
-        let value = e.machine.call(self.module, method, e.interface.clone(), args).unwrap().unwrap();
-        e.machine.memory.packets.clear();
-        let out = std::mem::take(&mut e.data.borrow_mut().out);
+    /// Calls a method with the connection of an end.
+    fn tcp(&mut self, end: usize, method: &str) {
+        self.ends[end].tcp(method);
+        self.flush(end);
+    }
+
+    /// Puts the segments of an end on their way.
+    fn flush(&mut self, end: usize) {
+        let out = std::mem::take(&mut self.ends[end].data.borrow_mut().out);
         for segment in out {
             self.send(1 - end, segment);
         }
-        value
-    }
-
-    /// Calls a method with the connection of an end.
-    fn tcp(&mut self, end: usize, method: &str) {
-        let tcb = self.ends[end].tcb.clone();
-        self.call(end, method, vec![tcb]);
     }
 
     fn send(&mut self, to: usize, segment: Vec<u8>) {
@@ -261,10 +315,8 @@ impl<'a> Network<'a> {
             self.now += 10;
             while let Some(first) = self.way.first_entry().filter(|f| f.key().0 <= self.now) {
                 let (to, segment) = first.remove();
-                let size = segment.len() as u64;
-                self.ends[to].machine.memory.packets = vec![segment];
-                let tcb = self.ends[to].tcb.clone();
-                self.call(to, "input", vec![tcb, Value::Bytes(0, 0), Value::Number(size)]);
+                self.ends[to].input(segment, false);
+                self.flush(to);
             }
             for end in 0..2 {
                 if self.now.is_multiple_of(500) {
@@ -283,7 +335,7 @@ impl<'a> Network<'a> {
 
     /// The calls of the TCP of an end, and its calls of the host.
     pub fn trace(&self, end: usize) -> String {
-        self.ends[end].data.borrow().trace.clone()
+        self.ends[end].trace()
     }
 
     pub fn check(&self) {
@@ -305,7 +357,7 @@ impl<'a> Network<'a> {
                 read.iter().zip(other).position(|(a, b)| a != b)
             );
             assert!(d.connected && d.end_of_data, "{what}: {} {}", d.connected, d.end_of_data);
-            assert_eq!(d.disconnected, Some(false), "{what}");
+            assert_eq!(d.disconnected, Some(0), "{what}");
             assert!(d.held.iter().all(Option::is_none), "{what}");
         }
     }

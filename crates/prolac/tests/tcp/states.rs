@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The state machine: each state meets segments, calls of the user and timeouts. The rules are those of RFC 9293, section 3.10.
+
+use super::network::{End, checksum};
+use super::{subsets, tcp};
+use castanet_prolac::program::Program;
+
+/// How each state is reached. Sequence numbers count from the SYN, of either side.
+const WAYS: [(&str, &str); 13] = [
+    ("CLOSED", ""),
+    ("LISTEN", "listen"),
+    ("SYN-SENT", "connect"),
+    ("SYN-RECEIVED", "listen; SYN 0"),
+    // Simultaneous open: the state is that of an active one.
+    ("SYN-RECEIVED'", "connect; SYN 0"),
+    ("ESTABLISHED", "listen; SYN 0; ACK 1 1"),
+    ("FIN-WAIT-1", "listen; SYN 0; ACK 1 1; close"),
+    ("FIN-WAIT-2", "listen; SYN 0; ACK 1 1; close; ACK 1 2"),
+    ("CLOSE-WAIT", "listen; SYN 0; ACK 1 1; FIN+ACK 1 1"),
+    ("CLOSING", "listen; SYN 0; ACK 1 1; close; FIN+ACK 1 1"),
+    ("LAST-ACK", "listen; SYN 0; ACK 1 1; FIN+ACK 1 1; close"),
+    ("TIME-WAIT", "listen; SYN 0; ACK 1 1; close; ACK 1 2; FIN+ACK 1 2"),
+    ("TIME-WAIT'", "listen; SYN 0; ACK 1 1; close; FIN+ACK 1 1; ACK 2 2"),
+];
+
+const STATES: [&str; 11] = [
+    "CLOSED",
+    "LISTEN",
+    "SYN-SENT",
+    "SYN-RECEIVED",
+    "ESTABLISHED",
+    "FIN-WAIT-1",
+    "FIN-WAIT-2",
+    "CLOSE-WAIT",
+    "CLOSING",
+    "LAST-ACK",
+    "TIME-WAIT",
+];
+const FLAGS: [&str; 6] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG"];
+const ISS: u32 = 0xffff_ffff;
+const PEER: u32 = 5_000;
+
+/// A segment of the peer, such as `FIN+ACK 1 1 +5`: flags, number, acknowledgement, bytes of data.
+fn segment(text: &str) -> Vec<u8> {
+    let mut words = text.split_whitespace();
+    let flags = words.next().unwrap().split('+');
+    let flags = flags.fold(0, |n, f| n | 1 << FLAGS.iter().position(|g| *g == f).unwrap());
+    let words: Vec<&str> = words.collect();
+    let number = |n: usize| words.get(n).map_or(0, |w| w.parse::<i32>().unwrap_or(0) as u32);
+    let seqno = PEER.wrapping_add(number(0));
+    let ackno = if flags & 16 != 0 { ISS.wrapping_add(number(1)) } else { 0 };
+    let option = |mark: char| words.iter().find_map(|w| w.strip_prefix(mark)?.parse::<usize>().ok());
+    let mut b = vec![0; 20];
+    b[..4].copy_from_slice(&[0, 80, 3, 232]);
+    b[4..8].copy_from_slice(&seqno.to_be_bytes());
+    b[8..12].copy_from_slice(&ackno.to_be_bytes());
+    (b[12], b[13]) = (0x50, flags);
+    b[14..16].copy_from_slice(&(option('w').unwrap_or(8_000) as u16).to_be_bytes());
+    b.extend((0..option('+').unwrap_or(0)).map(|i| i as u8));
+    let sum = checksum(&b).to_be_bytes();
+    b[16..18].copy_from_slice(&sum);
+    b
+}
+
+/// A segment of the TCP, in the same form.
+fn shown(b: &[u8]) -> String {
+    let flags: Vec<&str> = (0..6).filter(|i| b[13] >> i & 1 == 1 && *i != 3).map(|i| FLAGS[i]).collect();
+    let at = |n: usize| u32::from_be_bytes(b[n..n + 4].try_into().unwrap());
+    let from = |n: u32, base: u32| n.wrapping_sub(base) as i32;
+    let mut text = flags.join("+");
+    // The reset of a segment without ACK has number 0.
+    match (b[13] & 4 != 0 && b[13] & 16 != 0, at(4)) {
+        (true, 0) => text.push_str(" zero"),
+        (_, seqno) => text.push_str(&format!(" {}", from(seqno, ISS))),
+    }
+    if b[13] & 16 != 0 {
+        text.push_str(&format!(" {}", from(at(8), PEER)));
+    }
+    match b.len() - usize::from(b[12] >> 4) * 4 {
+        0 => text,
+        n => format!("{text} +{n}"),
+    }
+}
+
+/// Lets an event happen, and says what the call of the user answered.
+fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
+    let (word, rest) = event.split_once(' ').unwrap_or((event, ""));
+    let value = match word {
+        "write" => {
+            let n: usize = rest.parse().unwrap();
+            end.data.borrow_mut().send.extend((0..n).map(|i| i as u8));
+            end.tcp("output");
+            return None;
+        }
+        "wait" => {
+            for _ in 0..rest.parse::<u32>().unwrap() * 2 {
+                end.tcp("slow-timeout");
+            }
+            return None;
+        }
+        "full" => {
+            end.data.borrow_mut().waiting = vec![0; 8_000];
+            return None;
+        }
+        "stray" => {
+            end.input(segment(rest), true);
+            return None;
+        }
+        "listen" | "connect" | "send" | "receive" | "close" | "abort" => end.tcp(word).number(),
+        _ => {
+            end.input(segment(event), false);
+            return None;
+        }
+    };
+    Some(["ok", "no-connection", "exists", "closing"][value as usize])
+}
+
+/// The next state, what is sent, and what the user is told.
+fn outcome(program: &Program, state: &str, events: &str) -> (String, String) {
+    let way = WAYS.iter().find(|(name, _)| *name == state).unwrap().1;
+    let mut end = End::new(program, ISS, [1000, 80], Vec::new());
+    for event in way.split("; ").filter(|e| !e.is_empty()) {
+        happen(&mut end, event);
+    }
+    let reached = STATES[end.field("state") as usize];
+    assert_eq!(reached, state.trim_end_matches('\''), "{way}");
+    let before = {
+        let mut d = end.data.borrow_mut();
+        d.out.clear();
+        (d.connected, d.end_of_data)
+    };
+    let mut answers: Vec<String> = Vec::new();
+    for event in events.split("; ") {
+        answers.extend(happen(&mut end, event).map(str::to_string));
+        // An acknowledgement that an extension has delayed is sent now.
+        end.tcp("fast-timeout");
+    }
+    let next = STATES[end.field("state") as usize].to_string();
+    let d = end.data.borrow();
+    let mut effects: Vec<String> = d.out.iter().map(|s| shown(s)).collect();
+    effects.extend(answers);
+    effects.extend((d.connected && !before.0).then(|| "connected".into()));
+    if !d.waiting.is_empty() && d.waiting.len() < 8_000 {
+        effects.push(format!("delivered {}", d.waiting.len()));
+    }
+    effects.extend((d.end_of_data && !before.1).then(|| "end".into()));
+    let why = |n: u64| ["finished", "reset", "refused", "timeout"][n as usize].to_string();
+    effects.extend(d.disconnected.map(why));
+    (next, effects.join("; "))
+}
+
+/// The rows of the table that do not hold.
+fn differences(program: &Program) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut rows = 0;
+    for line in include_str!("states.txt").lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [state, events, next, effects] = cells[..] else { panic!("{line}") };
+        let is = outcome(program, state, events);
+        if is != (next.to_string(), effects.to_string()) {
+            wrong.push(format!("{state} | {events} | {} | {}   instead of {next} | {effects}", is.0, is.1));
+        }
+        rows += 1;
+    }
+    assert!(rows > 150, "{rows}");
+    wrong
+}
+
+#[test]
+fn the_table_of_states_holds() {
+    for extensions in [subsets().remove(0), castanet_prolac::load::Extensions::All] {
+        let wrong = differences(&tcp(&extensions));
+        assert!(wrong.is_empty(), "{extensions:?}\n{}", wrong.join("\n"));
+    }
+}
