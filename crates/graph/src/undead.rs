@@ -104,6 +104,15 @@ impl<'a> Pass<'a> {
         named || self.graph.spec(e).is_none_or(|s| s.effects.intersects(possible) || last && s.name != "Idle")
     }
 
+    /// Whether the packets that arrive at an input end in the element, which learns from them: an ARPQuerier, for example, from the
+    /// responses at its second input.
+    fn absorbs(&self, input: PortRef) -> bool {
+        let g = self.graph;
+        let outputs = g.outputs(input.element);
+        let idle = g.spec(input.element).is_some_and(|s| s.name == "Idle");
+        outputs > 0 && !idle && (0..outputs).all(|o| !g.flows(input.element, input.port, o))
+    }
+
     /// Follows packets downstream from the elements where they begin.
     fn find_fed(&mut self) {
         let g = self.graph;
@@ -131,8 +140,10 @@ impl<'a> Pass<'a> {
         let g = self.graph;
         let mut inputs: HashSet<PortRef> = HashSet::new();
         let mut open: Vec<PortRef> = Vec::new();
-        for e in (0..g.len()).filter(|&e| self.ends(e)) {
-            open.extend((0..g.inputs(e)).map(|port| PortRef { element: e, port }));
+        for e in 0..g.len() {
+            let inputs = (0..g.inputs(e)).map(|port| PortRef { element: e, port });
+            let ends = self.ends(e);
+            open.extend(inputs.filter(|&input| ends || self.absorbs(input)));
         }
         while let Some(input) = open.pop() {
             if !inputs.insert(input) {

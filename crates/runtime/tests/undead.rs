@@ -54,6 +54,18 @@ fn what_is_removed() {
             "s :: InfiniteSource;\nq :: Queue;\nu :: Unqueue;\nd :: Discard;\n\ns -> q\n    -> u\n    -> d;\n",
             &[],
         ),
+        // Packets from which an element learns do not go nowhere, although they leave it by no output.
+        (
+            "s :: InfiniteSource -> a :: ARPQuerier(1.0.0.1, 02:00:00:00:00:01) -> w :: Classifier(12/0806, -) -> r :: ARPResponder(1.0.0.2 02:00:00:00:00:02) -> [1] a; w[1] -> d :: Discard;",
+            "",
+            &[],
+        ),
+        // If the element is removed, they do.
+        (
+            "s :: InfiniteSource -> t :: Tee -> d :: Discard; t[1] -> q :: Counter -> [1] a :: ARPQuerier(1.0.0.1, 02:00:00:00:00:01) -> Idle; Idle -> a;",
+            "",
+            &[("a :: ARPQuerier", NoEnd), ("q :: Counter", NoEnd)],
+        ),
         // Elements whose names occur in other configuration strings are not removed, and neither are elements that
         // print.
         (
