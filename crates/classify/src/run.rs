@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interpreter: programs in a form for fast execution, and the loops that run them.
 
-use crate::dag::{LEAF, base, first};
+use crate::dag::{LEAF, MAX_NODES, base, first};
 use crate::expr::BASES;
 use crate::program::{OffsetBase, Output, Program, Shape, Step, Target, Tree};
 
 /// The longest list of values that is searched linearly; longer lists use binary search. Also the limit on the
 /// number of tests that are reordered.
 const LINEAR: usize = 8;
+
+/// This bit marks a target as an entry of a [`Chain`]: the index of one of its steps follows. Such a target is no valid
+/// index of a step, because programs have at most [`MAX_NODES`] steps, so the fast loop leaves at it as it does at a leaf.
+const CHAIN: u32 = 1 << 30;
+const _: () = assert!(MAX_NODES < CHAIN as usize);
 
 /// A step of the fast loop. In memory, mask and value have the byte order of packets, so that loaded words need no byte
 /// swap.
@@ -58,10 +63,91 @@ enum Fast {
         values: Vec<(u32, Output)>,
         otherwise: Output,
     },
-    General(Vec<FastStep>),
+    General(Vec<FastStep>, Chains),
     /// The fast tree tests the Ethernet header too, which the fast loop cannot do. Such programs are rare, so they use
     /// the checked tree for all packets.
     Unsuited,
+}
+
+/// Steps that compare one word with different values, each the `no` of the one before. The chain can be entered at any of
+/// them.
+#[derive(Clone, Debug)]
+struct Chain {
+    /// The value, the position in the chain, and the target `yes` of each step, sorted.
+    values: Vec<(u32, u32, u32)>,
+    /// The target `no` of the last step.
+    otherwise: u32,
+}
+
+/// The long chains of a program, which are searched instead of tried step by step.
+#[derive(Clone, Debug, Default)]
+struct Chains {
+    chains: Vec<Chain>,
+    /// For each step, the number of its chain and its position there. Empty if there is no long chain.
+    places: Vec<(u32, u32)>,
+}
+
+impl Chains {
+    /// Finds the long chains, and redirects the targets that enter them. A chain is not entered near its end, where
+    /// trying the steps is as fast.
+    fn new(steps: &mut [FastStep]) -> Chains {
+        let mut found = Chains::default();
+        let mut places = vec![None; steps.len()];
+        for start in 0..steps.len() {
+            let mut members = Vec::new();
+            let mut at = start;
+            // Targets come after the steps that refer to them, so each chain is found from its first step.
+            while let Some(s) = steps.get(at)
+                && places.get(at) == Some(&None)
+                && members.last().and_then(|&m: &usize| steps.get(m)).is_none_or(|m| m.is_same_word(s))
+            {
+                members.push(at);
+                at = s.no as usize;
+            }
+            if members.len() <= LINEAR {
+                continue;
+            }
+            let chain = found.chains.len() as u32;
+            let mut values = Vec::with_capacity(members.len());
+            for (position, &m) in members.iter().enumerate() {
+                if let (Some(s), Some(place)) = (steps.get(m), places.get_mut(m)) {
+                    values.push((s.value, position as u32, s.yes));
+                    *place = Some((chain, position as u32));
+                }
+            }
+            values.sort_unstable();
+            found.chains.push(Chain { values, otherwise: at as u32 });
+        }
+        if found.chains.is_empty() {
+            return found;
+        }
+        let long = |&(chain, position): &(u32, u32)| {
+            let length = found.chains.get(chain as usize).map_or(0, |c| c.values.len());
+            length > position as usize + LINEAR
+        };
+        let entry = |target: u32| match places.get(target as usize) {
+            Some(Some(place)) if long(place) => target | CHAIN,
+            _ => target,
+        };
+        for s in steps {
+            (s.yes, s.no) = (entry(s.yes), entry(s.no));
+        }
+        let mut chains = found.chains.clone();
+        for c in &mut chains {
+            c.values.iter_mut().for_each(|v| v.2 = entry(v.2));
+            c.otherwise = entry(c.otherwise);
+        }
+        Chains { chains, places: places.into_iter().map(Option::unwrap_or_default).collect() }
+    }
+
+    /// The target of a packet that enters a chain at step `at`, where the masked word of the packet is `word`.
+    #[inline]
+    fn target(&self, at: u32, word: u32) -> Option<u32> {
+        let &(chain, position) = self.places.get(at as usize)?;
+        let chain = self.chains.get(chain as usize)?;
+        let next = chain.values.partition_point(|v| (v.0, v.1) < (word, position));
+        Some(chain.values.get(next).filter(|v| v.0 == word).map_or(chain.otherwise, |v| v.2))
+    }
 }
 
 /// All data that classifying a packet accesses.
@@ -89,8 +175,9 @@ impl Runner {
             (_, [one]) => (*one, Fast::OneStep),
             (Target::Step(root), _) => values(&fast.steps, &steps).unwrap_or_else(|| {
                 outputs_first(&mut steps, root);
+                let chains = Chains::new(&mut steps);
                 let first = steps.get(root as usize).copied();
-                (first.unwrap_or(FastStep::always(Output::DROP)), Fast::General(steps))
+                (first.unwrap_or(FastStep::always(Output::DROP)), Fast::General(steps, chains))
             }),
         };
         Runner { kind, first, fast: form, front, transport }
@@ -101,7 +188,7 @@ impl Runner {
             Fast::Always(out) if self.front == 0 && self.transport == 0 => Shape::Always(out),
             Fast::OneStep => Shape::OneStep,
             Fast::Values { .. } => Shape::Values,
-            Fast::Always(_) | Fast::General(_) | Fast::Unsuited => Shape::General,
+            Fast::Always(_) | Fast::General(..) | Fast::Unsuited => Shape::General,
         }
     }
 
@@ -137,20 +224,31 @@ impl Runner {
                 let found = values.binary_search_by_key(&word, |v| v.0).ok();
                 found.and_then(|i| values.get(i)).map_or(*otherwise, |v| v.1)
             }
-            Fast::General(steps) => {
-                let Some(mut s) = steps.get(next as usize) else { return Output::DROP };
+            Fast::General(steps, chains) => {
                 // Each outcome continues separately, so that it becomes a branch that the processor can predict. A
                 // conditional move would make every step wait for the previous load. The steps form no cycle, so the
                 // loop ends at a leaf, which is not a valid index.
+                let mut end = next;
                 loop {
-                    let Some(word) = load(data, s, transport) else { return Output::DROP };
-                    if word == s.value {
-                        let Some(next) = steps.get(s.yes as usize) else { return Output(s.yes & !LEAF) };
-                        s = next;
-                    } else {
-                        let Some(next) = steps.get(s.no as usize) else { return Output(s.no & !LEAF) };
-                        s = next;
+                    if let Some(mut s) = steps.get(end as usize) {
+                        end = loop {
+                            let Some(word) = load(data, s, transport) else { return Output::DROP };
+                            if word == s.value {
+                                let Some(next) = steps.get(s.yes as usize) else { break s.yes };
+                                s = next;
+                            } else {
+                                let Some(next) = steps.get(s.no as usize) else { break s.no };
+                                s = next;
+                            }
+                        };
                     }
+                    if end & LEAF != 0 {
+                        return Output(end & !LEAF);
+                    }
+                    let Some(s) = steps.get((end & !CHAIN) as usize) else { return Output::DROP };
+                    let Some(word) = load(data, s, transport) else { return Output::DROP };
+                    let Some(target) = chains.target(end & !CHAIN, word) else { return Output::DROP };
+                    end = target;
                 }
             }
             Fast::OneStep | Fast::Unsuited => Output::DROP,
@@ -276,5 +374,39 @@ impl Program {
             return r.fast(network, header);
         }
         self.classify_checked([ether, network, network.get(header..).unwrap_or_default()])
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Patterns of two words, with few and with many tests of the first word: each packet takes the first pattern that
+    /// matches, and most programs have chains.
+    #[test]
+    fn chains_are_searched_from_every_entry() {
+        let mut state = 0x5eed_0005u64;
+        let mut below = |n: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % n
+        };
+        let mut searched = 0;
+        for count in [5, 12, 40, 300, 2000] {
+            let range = count / 2 + 3;
+            let rules: Vec<(usize, usize)> = (0..count).map(|_| (below(range), below(4))).collect();
+            let texts: Vec<String> = rules.iter().map(|(a, b)| format!("0/{a:08x} 4/{b:08x}")).collect();
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let program = Program::from_classifier(&texts).unwrap().0;
+            if let Fast::General(_, chains) = &program.runner.fast {
+                searched += usize::from(!chains.chains.is_empty());
+            }
+            for (a, b) in (0..range + 2).flat_map(|a| (0..5).map(move |b| (a, b))) {
+                let data = [(a as u32).to_be_bytes(), (b as u32).to_be_bytes()].concat();
+                let want = rules.iter().position(|&rule| rule == (a, b));
+                assert_eq!(program.classify(&data).port(), want, "{count} rules, {a} {b}");
+            }
+        }
+        assert!(searched >= 3, "{searched} programs with chains");
     }
 }
