@@ -63,7 +63,9 @@ enum Fast {
         values: Vec<(u32, Output)>,
         otherwise: Output,
     },
-    General(Vec<FastStep>, Chains),
+    General(Vec<FastStep>),
+    /// As [`Fast::General`], with long chains of tests of one word.
+    Chained(Vec<FastStep>, Chains),
     /// The fast tree tests the Ethernet header too, which the fast loop cannot do. Such programs are rare, so they use
     /// the checked tree for all packets.
     Unsuited,
@@ -177,7 +179,11 @@ impl Runner {
                 outputs_first(&mut steps, root);
                 let chains = Chains::new(&mut steps);
                 let first = steps.get(root as usize).copied();
-                (first.unwrap_or(FastStep::always(Output::DROP)), Fast::General(steps, chains))
+                let form = match chains.chains.is_empty() {
+                    true => Fast::General(steps),
+                    false => Fast::Chained(steps, chains),
+                };
+                (first.unwrap_or(FastStep::always(Output::DROP)), form)
             }),
         };
         Runner { kind, first, fast: form, front, transport }
@@ -188,7 +194,7 @@ impl Runner {
             Fast::Always(out) if self.front == 0 && self.transport == 0 => Shape::Always(out),
             Fast::OneStep => Shape::OneStep,
             Fast::Values { .. } => Shape::Values,
-            Fast::Always(_) | Fast::General(..) | Fast::Unsuited => Shape::General,
+            Fast::Always(_) | Fast::General(_) | Fast::Chained(..) | Fast::Unsuited => Shape::General,
         }
     }
 
@@ -224,34 +230,44 @@ impl Runner {
                 let found = values.binary_search_by_key(&word, |v| v.0).ok();
                 found.and_then(|i| values.get(i)).map_or(*otherwise, |v| v.1)
             }
-            Fast::General(steps, chains) => {
-                // Each outcome continues separately, so that it becomes a branch that the processor can predict. A
-                // conditional move would make every step wait for the previous load. The steps form no cycle, so the
-                // loop ends at a leaf, which is not a valid index.
-                let mut end = next;
+            Fast::General(steps) => {
+                let leaf = walk(steps, next, data, transport).unwrap_or(LEAF | Output::DROP.0);
+                Output(leaf & !LEAF)
+            }
+            Fast::Chained(steps, chains) => {
+                let mut at = next;
                 loop {
-                    if let Some(mut s) = steps.get(end as usize) {
-                        end = loop {
-                            let Some(word) = load(data, s, transport) else { return Output::DROP };
-                            if word == s.value {
-                                let Some(next) = steps.get(s.yes as usize) else { break s.yes };
-                                s = next;
-                            } else {
-                                let Some(next) = steps.get(s.no as usize) else { break s.no };
-                                s = next;
-                            }
-                        };
-                    }
+                    let Some(end) = walk(steps, at, data, transport) else { return Output::DROP };
                     if end & LEAF != 0 {
                         return Output(end & !LEAF);
                     }
                     let Some(s) = steps.get((end & !CHAIN) as usize) else { return Output::DROP };
                     let Some(word) = load(data, s, transport) else { return Output::DROP };
                     let Some(target) = chains.target(end & !CHAIN, word) else { return Output::DROP };
-                    end = target;
+                    at = target;
                 }
             }
             Fast::OneStep | Fast::Unsuited => Output::DROP,
+        }
+    }
+}
+
+/// Follows the steps from target `at`, to the first target that is not the index of a step: a leaf, or an entry of a chain. None
+/// if a word is missing.
+///
+/// Each outcome continues separately, so that it becomes a branch that the processor can predict. A conditional move would make
+/// every step wait for the previous load. The steps form no cycle, so the loop ends.
+#[inline(always)]
+fn walk(steps: &[FastStep], at: u32, data: &[u8], transport: usize) -> Option<u32> {
+    let Some(mut s) = steps.get(at as usize) else { return Some(at) };
+    loop {
+        let word = load(data, s, transport)?;
+        if word == s.value {
+            let Some(next) = steps.get(s.yes as usize) else { return Some(s.yes) };
+            s = next;
+        } else {
+            let Some(next) = steps.get(s.no as usize) else { return Some(s.no) };
+            s = next;
         }
     }
 }
@@ -398,9 +414,7 @@ mod tests {
             let texts: Vec<String> = rules.iter().map(|(a, b)| format!("0/{a:08x} 4/{b:08x}")).collect();
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let program = Program::from_classifier(&texts).unwrap().0;
-            if let Fast::General(_, chains) = &program.runner.fast {
-                searched += usize::from(!chains.chains.is_empty());
-            }
+            searched += usize::from(matches!(program.runner.fast, Fast::Chained(..)));
             for (a, b) in (0..range + 2).flat_map(|a| (0..5).map(move |b| (a, b))) {
                 let data = [(a as u32).to_be_bytes(), (b as u32).to_be_bytes()].concat();
                 let want = rules.iter().position(|&rule| rule == (a, b));
