@@ -423,4 +423,47 @@ mod tests {
         }
         assert!(searched >= 3, "{searched} programs with chains");
     }
+
+    /// Random steps, with chains that other steps enter anywhere, and with values that occur again in a chain.
+    #[test]
+    fn chains_end_where_their_steps_end() {
+        let mut random = 0x5eed_0006u64;
+        let mut below = |n: u32| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((random >> 33) as u32) % n
+        };
+        let mut inside = 0;
+        for _ in 0..300 {
+            let count = 40;
+            let mut word = 0;
+            let steps: Vec<FastStep> = (0..count)
+                .map(|i| {
+                    if below(14) == 0 {
+                        word = 4 - word;
+                    }
+                    let later = i + 1 + below(count);
+                    let yes = if later < count { later } else { LEAF | i };
+                    let no = if i + 1 < count { i + 1 } else { LEAF | 1000 };
+                    FastStep { offset: word, transport: 0, mask: u32::MAX, value: below(9), yes, no }
+                })
+                .collect();
+            let mut changed = steps.clone();
+            let chains = Chains::new(&mut changed);
+            let places = |t: u32| chains.places.get((t & !CHAIN) as usize).map_or(0, |p| p.1);
+            inside += changed.iter().filter(|s| s.yes & (LEAF | CHAIN) == CHAIN && places(s.yes) > 0).count();
+            let runner = Runner {
+                kind: OffsetBase::Data,
+                first: changed[0],
+                fast: Fast::Chained(changed, chains),
+                front: 8,
+                transport: 0,
+            };
+            for (a, b) in (0..10u32).flat_map(|a| (0..10u32).map(move |b| (a, b))) {
+                let data = [a.to_ne_bytes(), b.to_ne_bytes()].concat();
+                let want = walk(&steps, 0, &data, 0).map(|leaf| Output(leaf & !LEAF));
+                assert_eq!(Some(runner.fast(&data, 0)), want, "{steps:?} {a} {b}");
+            }
+        }
+        assert!(inside > 300, "chains were entered {inside} times behind their first step");
+    }
 }
