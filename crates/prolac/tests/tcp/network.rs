@@ -188,6 +188,12 @@ impl<'a> End<'a> {
         self.call(method, vec![tcb])
     }
 
+    /// Calls a method with the connection and a number.
+    pub fn tcp_with(&mut self, method: &str, n: u64) -> Value {
+        let tcb = self.tcb.clone();
+        self.call(method, vec![tcb, Value::Number(n)])
+    }
+
     /// Gives a segment to the connection, or to none.
     pub fn input(&mut self, segment: Vec<u8>, stray: bool) {
         let size = Value::Number(segment.len() as u64);

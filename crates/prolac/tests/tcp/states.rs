@@ -4,6 +4,7 @@
 use super::network::{End, checksum};
 use super::{subsets, tcp};
 use castanet_prolac::program::Program;
+use std::collections::BTreeMap;
 
 /// How each state is reached. Sequence numbers count from the SYN, of either side.
 const WAYS: [(&str, &str); 13] = [
@@ -98,6 +99,14 @@ fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
             }
             return None;
         }
+        "user-timeout" | "keep-alive-after" => {
+            end.tcp_with(word, rest.parse().unwrap());
+            return None;
+        }
+        "keep-alive" => {
+            end.tcp(word);
+            return None;
+        }
         "full" => {
             end.data.borrow_mut().waiting = vec![0; 8_000];
             return None;
@@ -105,6 +114,10 @@ fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
         "stray" => {
             end.input(segment(rest), true);
             return None;
+        }
+        "close-full" => {
+            let unread = end.data.borrow().waiting.len();
+            end.tcp_with(word, unread as u64).number()
         }
         "listen" | "connect" | "send" | "receive" | "close" | "abort" => end.tcp(word).number(),
         _ => {
@@ -130,14 +143,34 @@ fn outcome(program: &Program, state: &str, events: &str) -> (String, String) {
         (d.connected, d.end_of_data)
     };
     let mut answers: Vec<String> = Vec::new();
+    // The numbers of segments that went out while the clock was watched, and the half seconds then.
+    let mut times = BTreeMap::new();
     for event in events.split("; ") {
+        if let Some(seconds) = event.strip_prefix("watch ") {
+            for tick in 1..=seconds.parse::<usize>().unwrap() * 2 {
+                let first = end.data.borrow().out.len();
+                end.tcp("slow-timeout");
+                let last = end.data.borrow().out.len();
+                times.extend((first..last).map(|i| (i, tick)));
+            }
+            continue;
+        }
         answers.extend(happen(&mut end, event).map(str::to_string));
         // An acknowledgement that an extension has delayed is sent now.
         end.tcp("fast-timeout");
     }
     let next = STATES[end.field("state") as usize].to_string();
     let d = end.data.borrow();
-    let mut effects: Vec<String> = d.out.iter().map(|s| shown(s)).collect();
+    let time = |i| times.get(&i).map_or(String::new(), |t| format!("@{} ", *t as f64 / 2.0));
+    let segments = d.out.iter().enumerate().map(|(i, s)| time(i) + &shown(s));
+    let segments: Vec<String> = segments.collect();
+    let mut effects: Vec<String> = Vec::new();
+    for same in segments.chunk_by(|a, b| a == b) {
+        match same.len() {
+            0..6 => effects.extend_from_slice(same),
+            n => effects.push(format!("{n} x {}", same[0])),
+        }
+    }
     effects.extend(answers);
     effects.extend((d.connected && !before.0).then(|| "connected".into()));
     if !d.waiting.is_empty() && d.waiting.len() < 8_000 {
