@@ -8,7 +8,8 @@ use std::{env, fs};
 include!("../element/build/hash.rs");
 
 /// The crates whose types the code uses, besides the API crates (see the build script of `castanet-element`).
-const CRATES: [&str; 7] = ["classify", "devirtualized", "elements", "graph", "io", "runtime", "typed"];
+const CRATES: [&str; 8] =
+    ["classify", "devirtualized", "elements", "graph", "io", "native", "runtime", "typed"];
 
 fn main() {
     let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap_or_default());

@@ -145,11 +145,13 @@ fn main() -> std::io::Result<()> {
         folder.add(&[&[n as u8 % 4][..], &some].concat())?;
     }
 
-    let mut folder = Folder::new("classifier")?;
+    let (mut folder, mut jit) = (Folder::new("classifier")?, Folder::new("jit")?);
     for (language, text) in PATTERNS {
         for frame in frames.iter().step_by(frames.len() / 4) {
             let packet = if *language == 0 { &frame[..] } else { frame.get(14..).unwrap_or_default() };
-            folder.add(&[&[*language][..], text.as_bytes(), &[255], packet].concat())?;
+            let input = [&[*language][..], text.as_bytes(), &[255], packet].concat();
+            folder.add(&input)?;
+            jit.add(&input)?;
         }
     }
 

@@ -30,4 +30,5 @@ mod run;
 
 pub use error::{AssemblyError, PatternError, Warning, WarningKind};
 pub use names::{Names, NoNames};
-pub use program::{Exit, OffsetBase, Output, Part, Program, Shape, Step, Target};
+pub use program::{Exit, Header, OffsetBase, Output, Part, Program, Shape, Step, Target};
+pub use run::FastLengths;

@@ -11,6 +11,7 @@ pub use join::{Exit, Part};
 use std::fmt;
 
 use crate::dag::{DROP, LEAF, base, first};
+use crate::expr::BASES;
 use crate::run::Runner;
 
 /// The positions from which a program's offsets count.
@@ -30,6 +31,12 @@ pub struct Output(pub(crate) u32);
 impl Output {
     /// The packet matches no pattern, or a rule drops it.
     pub const DROP: Output = Output(DROP);
+
+    /// The output with the number that [`Output::number`] returns.
+    #[inline]
+    pub fn from_number(number: u32) -> Output {
+        Output(number & !LEAF)
+    }
 
     /// The output port; `None` if the packet is dropped.
     #[inline]
@@ -105,6 +112,17 @@ impl fmt::Display for Step {
         let Step { offset, mask, value, yes, no, .. } = self;
         write!(f, "{offset:3}/{value:08x}%{mask:08x}  yes->{yes}  no->{no}")
     }
+}
+
+/// The header that a test reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Header {
+    /// Packet data, or the Ethernet header in front of an IP header.
+    Front,
+    /// The IP header.
+    Network,
+    /// The transport header.
+    Transport,
 }
 
 /// The form of a program, which selects the interpreter loop.
@@ -183,6 +201,14 @@ impl Program {
     /// [`Program::program_text`] prints this number.
     pub fn safe_length(&self) -> u32 {
         self.safe_length
+    }
+
+    /// Decodes a [`Step::offset`]: the header that it counts from, and the offset in this header. Offsets in an Ethernet header
+    /// count from two bytes before it.
+    pub fn place(&self, offset: u32) -> (Header, u32) {
+        let header = base(self.kind, offset);
+        let name = [Header::Front, Header::Network, Header::Transport].get(header).copied();
+        (name.unwrap_or(Header::Front), offset.saturating_sub(BASES.get(header).copied().unwrap_or(0)))
     }
 
     /// For each header (Ethernet header or packet data, IP, transport), the number of bytes that must be

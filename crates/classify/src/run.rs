@@ -338,7 +338,25 @@ fn outputs_first(steps: &mut [FastStep], root: u32) {
     }
 }
 
+/// The numbers of bytes that a packet must have for all words of [`Program::steps`] to lie in it. Steps that need a part of a
+/// word only are loaded as whole words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastLengths {
+    /// From the start of the packet data, or of the IP header.
+    pub front: usize,
+    /// From the start of the transport header.
+    pub transport: usize,
+}
+
 impl Program {
+    /// The lengths of packets for which [`Program::steps`] may be followed without a test of lengths, with loads of whole words.
+    /// None if the program tests the Ethernet header in front of an IP header.
+    pub fn fast_lengths(&self) -> Option<FastLengths> {
+        let r = &self.runner;
+        let lengths = FastLengths { front: r.front, transport: r.transport };
+        (!matches!(r.fast, Fast::Unsuited)).then_some(lengths)
+    }
+
     /// Runs the checked tree, which tests lengths first. `headers` holds three slices: the Ethernet header or the
     /// packet data, the packet from the IP header on, and the packet from the transport header on.
     #[cold]

@@ -194,6 +194,9 @@ pub struct Run {
     /// Run the configuration as it stands, without optimising it as it loads.
     #[arg(long)]
     pub no_optimize: bool,
+    /// Interpret the decision trees of classifiers; without this option, those that see many packets become machine code.
+    #[arg(long)]
+    pub no_jit: bool,
     /// Simulate time, starting SECONDS after 1970. The run ends when nothing is left to do.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1000000000")]
     pub simtime: Option<String>,

@@ -9,11 +9,12 @@ use crate::processor::Processors;
 use crate::reread::{Reader, reread};
 use crate::signals::{self, Hangup};
 use crate::{live, requests, summary};
+use castanet_element::build::of_router;
 use castanet_element::{Classes, Clock};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Sources, Unknown};
 use castanet_runtime::compiled::LoadCode;
-use castanet_runtime::{Options, Router, Running};
+use castanet_runtime::{Given, Options, Router, Running};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -78,6 +79,11 @@ fn options(args: &Run, name: &str, text: &str) -> Result<Options, String> {
         report_undefined: true,
         on_panic: args.on_panic.into(),
         optimize: !args.no_optimize,
+        given: if args.no_optimize || args.no_jit {
+            Given::default()
+        } else {
+            of_router(castanet_jit::compiler())
+        },
         code: args.allow_code.then(|| -> Arc<dyn LoadCode> { Arc::new(Loader { name: name.to_string() }) }),
         printer: Box::new(|text| {
             let _ = std::io::stderr().lock().write_all(&castanet_lang::bytes::line(text));

@@ -63,6 +63,11 @@ fn wrong_at(range: Range<usize>, name: &str, error: &ValueError) -> ArgError {
 /// type. See [`BuildCx::share_as`].
 pub type Shared = HashMap<(u32, TypeId), Arc<dyn Any + Send + Sync>>;
 
+/// Returns state for [`Shared`] that belongs to the whole router.
+pub fn of_router<T: Send + Sync + 'static>(state: T) -> Shared {
+    Shared::from([((u32::MAX, TypeId::of::<T>()), Arc::new(state) as Arc<dyn Any + Send + Sync>)])
+}
+
 /// The context that an element is built with.
 pub struct BuildCx<'a> {
     /// The element's number in the router.
@@ -179,6 +184,11 @@ impl<'a> BuildCx<'a> {
             // Unreachable, because the key of the map (see `Shared`) contains the type.
             Err(_) => unreachable!("shared state is kept by type"),
         }
+    }
+    /// Returns the shared state that belongs to `owner`, as [`BuildCx::share_as`], if it exists. The state of the whole router may
+    /// come from the program that runs it.
+    pub fn shared_of<T: Send + Sync + 'static>(&self, owner: u32) -> Option<Arc<T>> {
+        self.shared.get(&(owner, TypeId::of::<T>())).cloned()?.downcast::<T>().ok()
     }
     /// Makes this element the driver, which decides when the router stops. Returns false if another element is the
     /// driver already.

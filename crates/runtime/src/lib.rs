@@ -73,7 +73,7 @@ mod worker;
 pub use castanet_element::class::Classes;
 pub use driver_elements::DriverElement;
 pub use ledger::Ledger;
-pub use options::{OnPanic, Options};
+pub use options::{Given, OnPanic, Options};
 pub use prepare::{check, check_arguments, place, portable_names, several_turns, units};
 pub use router::{Router, build};
 pub use running::Running;

@@ -2,6 +2,7 @@
 //! The options with which a router is built and run.
 
 use crate::compiled::LoadCode;
+pub use castanet_element::build::Shared as Given;
 use castanet_element::{Clock, Seed};
 use castanet_spec::Origin;
 use std::io::Write as _;
@@ -46,6 +47,8 @@ pub struct Options {
     pub on_panic: OnPanic,
     /// Whether configurations are optimised as they load. Nobody can tell this but by the speed.
     pub optimize: bool,
+    /// State that this program gives to the elements of every router, such as a compiler of classifiers.
+    pub given: Given,
     /// The text of the configuration, for the handler `config`.
     pub config: String,
     /// The folder below which clients may name files, if they have sent the operator's token. If there is no folder,
@@ -76,6 +79,7 @@ impl Default for Options {
             code: None,
             on_panic: OnPanic::default(),
             optimize: true,
+            given: Given::default(),
         }
     }
 }
@@ -105,6 +109,8 @@ pub(crate) struct Settings {
     pub on_panic: OnPanic,
     /// Whether configurations are optimised as they load.
     pub optimize: bool,
+    /// State for the elements of every router.
+    pub given: Given,
 }
 
 impl Options {
@@ -128,6 +134,7 @@ impl Options {
             config,
             on_panic,
             optimize,
+            given,
             client_files,
             report_undefined,
             on_start,
@@ -148,6 +155,7 @@ impl Options {
             clock,
             on_panic,
             optimize,
+            given,
             origin,
             folder,
             report_undefined,

@@ -148,7 +148,7 @@ fn build_elements(
     classes: &dyn Classes,
     names: &Names,
     placement: &Placement,
-    seed: Seed,
+    (seed, given): (Seed, Replicas),
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Built {
     let mut built = Built {
@@ -156,7 +156,7 @@ fn build_elements(
         effects: vec![Effects::empty(); graph.len()],
         driver: None,
         signals: Vec::new(),
-        replicas: Replicas::new(),
+        replicas: given,
     };
     for (e, element) in graph.flat.elements.iter().enumerate() {
         let Some(def) = classes.get(&element.class) else { continue };
@@ -257,7 +257,8 @@ fn built(
     names.trust_devices();
     names.set_origin(Origin::Operator);
     let placement = place_named(&graph, &names, options.workers);
-    let built = build_elements(&graph, classes, &names, &placement, options.seed(), diagnostics);
+    let built =
+        build_elements(&graph, classes, &names, &placement, (options.seed(), Replicas::new()), diagnostics);
     Some((graph, built))
 }
 
@@ -270,7 +271,7 @@ pub fn check_arguments(graph: Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
     names.set_origin(Origin::Operator);
     let placement = place_named(&graph, &names, 1);
     let options = Options::default();
-    build_elements(&graph, classes, &names, &placement, options.seed(), &mut diagnostics);
+    build_elements(&graph, classes, &names, &placement, (options.seed(), Replicas::new()), &mut diagnostics);
     diagnostics
 }
 
@@ -341,12 +342,13 @@ pub(crate) fn prepare(
         names.set_seed(None);
     }
     let tasks = tasks_of(&graph);
-    let Settings { workers, batch, seed, clock, origin, optimize, code: loader, .. } = settings;
+    let Settings { workers, batch, seed, clock, origin, optimize, code: loader, given, .. } = settings;
     let placement = place_named(&graph, &names, workers);
     if failed(&diagnostics) {
         return Err(diagnostics);
     }
-    let mut built = build_elements(&graph, classes.as_ref(), &names, &placement, seed, &mut diagnostics);
+    let mut built =
+        build_elements(&graph, classes.as_ref(), &names, &placement, (seed, given), &mut diagnostics);
     if failed(&diagnostics) {
         return Err(diagnostics);
     }

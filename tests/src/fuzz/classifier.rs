@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fuzz target for the classifier languages, with packets to classify.
+//! Fuzz targets for the classifier languages and for their machine code, with packets to classify.
 
 use super::at_most;
 use castanet_classify::definitions::Definitions;
-use castanet_classify::{NoNames, Output, Program};
+use castanet_classify::{NoNames, OffsetBase, Output, Program};
+use std::borrow::Cow;
 
 /// The maximum number of patterns in an input.
 const MOST: usize = 16;
@@ -16,15 +17,50 @@ fn agree(whole: &Program, alone: &[(Program, Output)], packet: &[u8]) {
     assert_eq!(whole.classify(packet), expected, "{}", whole.program_text());
 }
 
-/// Classifies a packet. The first byte of the input selects a language. Patterns follow, one per line, up to a byte
-/// 255. The rest is the packet. Every prefix of it is classified too. The text before the byte 255 is also read as the text of
-/// a program and of definitions, which must do no harm.
-pub fn classifier(data: &[u8]) {
-    let Some((&language, rest)) = at_most(data, 2048).split_first() else { return };
+/// Splits an input. The first byte selects a language. Text follows up to a byte 255, and the rest is a packet.
+fn parts(data: &[u8]) -> Option<(u8, Cow<'_, str>, &[u8])> {
+    let (&language, rest) = at_most(data, 2048).split_first()?;
     let end = rest.iter().position(|&b| b == 255).unwrap_or(rest.len());
     let (text, packet) = rest.split_at(end);
     let packet = at_most(packet.get(1..).unwrap_or_default(), 128);
-    let text = String::from_utf8_lossy(text);
+    Some((language, String::from_utf8_lossy(text), packet))
+}
+
+/// Compiles patterns of a language.
+fn compile(language: u8, patterns: &[&str]) -> Option<Program> {
+    let compiled = match language % 3 {
+        0 => Program::from_classifier(patterns),
+        1 => Program::from_ip_classifier(patterns, &NoNames),
+        _ => Program::from_ip_filter(patterns, &NoNames, MOST),
+    };
+    compiled.ok().map(|c| c.0)
+}
+
+/// Classifies every beginning of a packet by machine code and by the interpreter. The text of the input is patterns, one per line,
+/// and is also read as the text of a program.
+pub fn jit(data: &[u8]) {
+    let Some((language, text, packet)) = parts(data) else { return };
+    let patterns: Vec<&str> = text.lines().take(MOST).collect();
+    let programs = [compile(language, &patterns), Program::assemble(text.lines()).ok()];
+    for program in programs.into_iter().flatten() {
+        let Some(code) = castanet_jit::compile(&program) else { continue };
+        for n in 0..=packet.len() {
+            let data = at_most(packet, n);
+            let header = match program.kind() {
+                OffsetBase::Data => 0,
+                OffsetBase::Ip => data.first().map_or(0, |b| usize::from(b & 0x0f) * 4),
+            };
+            if let Some(number) = code.run(data, header) {
+                assert_eq!(Output::from_number(number), program.classify(data), "{program}");
+            }
+        }
+    }
+}
+
+/// Classifies a packet and every beginning of it. The text of the input is patterns, one per line. It is also read as the text of
+/// a program and of definitions, which must do no harm.
+pub fn classifier(data: &[u8]) {
+    let Some((language, text, packet)) = parts(data) else { return };
     let _ = Definitions::parse(text.as_bytes());
     if let Ok(program) = Program::assemble(text.lines()) {
         for n in 0..=packet.len() {
@@ -32,12 +68,7 @@ pub fn classifier(data: &[u8]) {
         }
     }
     let patterns: Vec<&str> = text.lines().take(MOST).collect();
-    let compile = |patterns: &[&str]| match language % 3 {
-        0 => Program::from_classifier(patterns),
-        1 => Program::from_ip_classifier(patterns, &NoNames),
-        _ => Program::from_ip_filter(patterns, &NoNames, MOST),
-    };
-    let Ok((whole, _)) = compile(&patterns) else { return };
+    let Some(whole) = compile(language, &patterns) else { return };
     whole.program_text();
     let mut alone = Vec::new();
     for (i, &pattern) in patterns.iter().enumerate() {
@@ -57,17 +88,11 @@ pub fn classifier(data: &[u8]) {
         } else {
             (pattern.to_string(), Some(i))
         };
-        let Ok((program, _)) = compile(&[&pattern]) else { return };
+        let Some(program) = compile(language, &[&pattern]) else { return };
         alone.push((program, output));
     }
-    // `Output` has no public constructor, so a program of catch-all rules provides the values.
-    let numbered = |n: usize| {
-        let rule = format!("{n} all");
-        let (p, _) = Program::from_ip_filter(&[&rule], &NoNames, MOST).ok()?;
-        Some(p.classify(&[]))
-    };
-    let alone: Vec<_> =
-        alone.into_iter().map(|(p, o)| (p, o.and_then(numbered).unwrap_or(Output::DROP))).collect();
+    let numbered = |n: Option<usize>| n.map_or(Output::DROP, |n| Output::from_number(n as u32));
+    let alone: Vec<_> = alone.into_iter().map(|(p, o)| (p, numbered(o))).collect();
     let lines = whole.disassemble();
     let again = Program::assemble(lines.iter().map(String::as_str));
     assert!(again.is_ok(), "{again:?} {lines:?}");

@@ -41,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "control", body: control::control },
     Target { name: "elements", body: elements::elements },
     Target { name: "handlers", body: handlers::handlers },
+    Target { name: "jit", body: classifier::jit },
     Target { name: "language", body: language::language },
     Target { name: "prolac", body: prolac::prolac },
     Target { name: "rewriter", body: rewriter::rewriter },

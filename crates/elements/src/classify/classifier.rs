@@ -48,7 +48,7 @@ impl Build for Classifier {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         one_per_output(args.pattern.len(), cx.outputs)?;
         let program = of_config(Program::from_classifier(&args.texts()), cx)?;
-        Ok(Classifier { args, classify: Classify::new(program) })
+        Ok(Classifier { args, classify: Classify::new(program, cx) })
     }
 }
 
@@ -57,7 +57,7 @@ impl Classifier {
     /// The decision tree.
     #[read(merge = first)]
     fn program(&self) -> String {
-        self.classify.program.program_text()
+        self.classify.program().program_text()
     }
 }
 

@@ -114,7 +114,7 @@ impl Build for FastClassifier {
                 format!("the decision tree has {} outputs, but {} are in use", program.outputs(), cx.outputs);
             return Err(message.into());
         }
-        Ok(FastClassifier { args, classify: Classify::new(program) })
+        Ok(FastClassifier { args, classify: Classify::new(program, cx) })
     }
 }
 
@@ -123,7 +123,7 @@ impl FastClassifier {
     /// The decision tree, as the handler of Classifier shows it.
     #[read(merge = first)]
     fn program(&self) -> String {
-        self.classify.program.program_text()
+        self.classify.program().program_text()
     }
 }
 

@@ -49,7 +49,7 @@ impl Build for IpClassifier {
         one_per_output(args.pattern.len(), cx.outputs)?;
         let compiled = Program::from_ip_classifier(&args.texts(), &ConfigNames::new(cx.arg_cx()));
         let program = of_config(compiled, cx)?;
-        Ok(IpClassifier { args, classify: Classify::new(program) })
+        Ok(IpClassifier { args, classify: Classify::new(program, cx) })
     }
 }
 
@@ -58,7 +58,7 @@ impl IpClassifier {
     /// The decision tree.
     #[read(merge = first)]
     fn program(&self) -> String {
-        self.classify.program.program_text()
+        self.classify.program().program_text()
     }
     /// The expression of output N.
     #[read(each = self.args.pattern.len())]
@@ -75,7 +75,7 @@ impl IpClassifier {
         let (program, _) = compiled
             .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
         self.args.pattern = patterns.into_iter().map(|p| PatternText(p.to_string())).collect();
-        self.classify = Classify::new(program);
+        self.classify.replace(program);
         Ok(())
     }
 }

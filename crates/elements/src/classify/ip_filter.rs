@@ -66,7 +66,7 @@ impl Build for IpFilter {
             let nowhere = || Written { argument: usize::MAX, line: None };
             rules.get(i).map_or_else(nowhere, Rule::written)
         })?;
-        Ok(IpFilter { args, classify: Classify::new(program) })
+        Ok(IpFilter { args, classify: Classify::new(program, cx) })
     }
 }
 
@@ -75,7 +75,7 @@ impl IpFilter {
     /// The decision tree.
     #[read(merge = first)]
     fn program(&self) -> String {
-        self.classify.program.program_text()
+        self.classify.program().program_text()
     }
 }
 

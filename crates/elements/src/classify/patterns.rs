@@ -4,8 +4,10 @@
 use castanet_classify::{OffsetBase, Output, PatternError, Program, Shape, Warning, names};
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
+use castanet_native::{Code, Compiler, Job};
 use castanet_wire::ether::EtherAddr;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 /// The text of one pattern or rule, as it is written.
 #[derive(Clone, Debug)]
@@ -150,38 +152,105 @@ pub(super) fn one_per_output(patterns: usize, outputs: usize) -> Result<(), Conf
     Err(ArgError::new(message, 0..usize::MAX).help(help).into())
 }
 
+/// The number of packets after which a classifier asks for machine code. Those that see few packets are not worth it.
+const BUSY: u32 = 2000;
+
 /// The compiled decision tree of a classifier, and whether it reads the Ethernet header.
 pub(super) struct Classify {
-    pub(super) program: Program,
+    /// The decision tree, and its machine code when there is some.
+    job: Arc<Job<Program>>,
     /// Whether the program reads the Ethernet header in front of the IP header.
     looks_at_mac: bool,
+    /// The number of packets that were interpreted, up to [`BUSY`].
+    interpreted: u32,
+    /// Makes the machine code. None if all packets are interpreted.
+    compiler: Option<Arc<Compiler<Program>>>,
 }
 
 impl Classify {
-    pub(super) fn new(program: Program) -> Classify {
-        let looks_at_mac = program.kind() == OffsetBase::Ip && program.safe_lengths()[0] > 0;
-        Classify { program, looks_at_mac }
+    pub(super) fn new(program: Program, cx: &BuildCx<'_>) -> Classify {
+        Classify::with(program, cx.shared_of::<Compiler<Program>>(u32::MAX))
     }
 
-    /// Returns the output of a packet, or the drop reason if the packet cannot be classified.
+    fn with(program: Program, compiler: Option<Arc<Compiler<Program>>>) -> Classify {
+        let looks_at_mac = program.kind() == OffsetBase::Ip && program.safe_lengths()[0] > 0;
+        // A program without tests is as fast as it can be.
+        let job = match compiler.as_ref().filter(|_| !program.steps().is_empty()) {
+            Some(compiler) => compiler.job(program),
+            None => Arc::new(Job::interpreted(program)),
+        };
+        Classify { job, looks_at_mac, interpreted: 0, compiler }
+    }
+
+    /// The decision tree.
+    pub(super) fn program(&self) -> &Program {
+        self.job.program()
+    }
+
+    /// Continues with another program.
+    pub(super) fn replace(&mut self, program: Program) {
+        *self = Classify::with(program, self.compiler.take());
+    }
+
+    /// Returns the output of a packet by the interpreter, or the drop reason if the packet cannot be classified.
     #[inline(always)]
-    fn output(&self, p: &Packet) -> Result<Output, Reason> {
-        if self.program.kind() == OffsetBase::Data {
-            return Ok(self.program.classify(p.data()));
+    fn interpret(&self, p: &Packet) -> Result<Output, Reason> {
+        let program = self.job.program();
+        if program.kind() == OffsetBase::Data {
+            return Ok(program.classify(p.data()));
         }
         match p.network() {
             None => Err(Reason::NoIpHeader),
             Some(network) if self.looks_at_mac => {
-                Ok(self.program.classify_frame(p.mac().unwrap_or_default(), network))
+                Ok(program.classify_frame(p.mac().unwrap_or_default(), network))
             }
-            Some(network) => Ok(self.program.classify_ip(network)),
+            Some(network) => Ok(program.classify_ip(network)),
+        }
+    }
+
+    /// Returns the output of packet data by machine code, like [`Classify::interpret`].
+    #[inline(always)]
+    fn run_data(&self, code: &Code, p: &Packet) -> Result<Output, Reason> {
+        code.run(p.data(), 0).map_or_else(|| self.leave(p), |number| Ok(Output::from_number(number)))
+    }
+
+    /// Returns the output of an IP packet by machine code, like [`Classify::interpret`].
+    #[inline(always)]
+    fn run_ip(&self, code: &Code, p: &Packet) -> Result<Output, Reason> {
+        let Some(network) = p.network() else { return Err(Reason::NoIpHeader) };
+        let header = network.first().map_or(0, |b| usize::from(b & 0x0f) * 4);
+        code.run(network, header).map_or_else(|| self.leave(p), |number| Ok(Output::from_number(number)))
+    }
+
+    /// Returns the output of a packet that is too short for machine code.
+    #[cold]
+    fn leave(&self, p: &Packet) -> Result<Output, Reason> {
+        self.interpret(p)
+    }
+
+    /// Counts packets that were interpreted, and asks for machine code when there are many.
+    #[inline(always)]
+    fn count(&mut self, packets: usize) {
+        if self.interpreted < BUSY {
+            self.interpreted = self.interpreted.saturating_add(packets as u32);
+            if self.interpreted >= BUSY {
+                self.job.want();
+            }
         }
     }
 
     /// Sends one packet to its output.
     #[inline]
-    pub(super) fn push_one(&self, p: Packet, cx: &mut Cx<'_>) {
-        match self.output(&p) {
+    pub(super) fn push_one(&mut self, p: Packet, cx: &mut Cx<'_>) {
+        let output = match (self.job.code(), self.job.program().kind()) {
+            (None, _) => {
+                self.count(1);
+                self.interpret(&p)
+            }
+            (Some(code), OffsetBase::Data) => self.run_data(code, &p),
+            (Some(code), OffsetBase::Ip) => self.run_ip(code, &p),
+        };
+        match output {
             Ok(o) => cx.emit_or(port(o), p, Reason::NoMatch),
             Err(reason) => cx.drop(p, reason),
         }
@@ -189,31 +258,50 @@ impl Classify {
 
     /// Sends each packet to its output. Packets for the same output leave as one batch.
     #[inline]
-    pub(super) fn push(&self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        if let (OffsetBase::Data, Shape::Always(o)) = (self.program.kind(), self.program.shape()) {
+    pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        if let (OffsetBase::Data, Shape::Always(o)) = (self.program().kind(), self.program().shape()) {
             return send_all(batch, o, cx);
         }
-        // Most batches go to one output as a whole, so look for the first packet with another output. The packets
-        // before it are not classified again.
-        let Some(first) = batch.as_slice().first().map(|p| self.output(p)) else { return };
-        let other = match first {
-            Ok(o) => batch.iter().position(|p| self.output(p) != Ok(o)),
-            Err(_) => Some(0),
-        };
-        match (first, other) {
-            (Ok(o), None) => send_all(batch, o, cx),
-            (_, other) => self.push_each(batch, first, other.unwrap_or(0), cx),
+        match (self.job.code(), self.program().kind()) {
+            (None, _) => {
+                self.count(batch.len());
+                push_by(batch, cx, |p| self.interpret(p));
+            }
+            (Some(code), OffsetBase::Data) => push_by(batch, cx, |p| self.run_data(code, p)),
+            (Some(code), OffsetBase::Ip) => push_by(batch, cx, |p| self.run_ip(code, p)),
         }
     }
+}
 
-    /// Sends each packet to its output. The first `alike` packets have the same result as the first packet.
-    #[inline(never)]
-    fn push_each(&self, batch: &mut Batch, first: Result<Output, Reason>, alike: usize, cx: &mut Cx<'_>) {
-        for (i, p) in batch.drain().enumerate() {
-            match if i < alike { first } else { self.output(&p) } {
-                Ok(o) => cx.emit_beside(port(o), p, Reason::NoMatch),
-                Err(reason) => cx.drop(p, reason),
-            }
+/// Sends each packet to the output that `classify` returns.
+#[inline(always)]
+fn push_by(batch: &mut Batch, cx: &mut Cx<'_>, classify: impl Fn(&Packet) -> Result<Output, Reason>) {
+    // Most batches go to one output as a whole, so look for the first packet with another output. The packets
+    // before it are not classified again.
+    let Some(first) = batch.as_slice().first().map(&classify) else { return };
+    let other = match first {
+        Ok(o) => batch.iter().position(|p| classify(p) != Ok(o)),
+        Err(_) => Some(0),
+    };
+    match (first, other) {
+        (Ok(o), None) => send_all(batch, o, cx),
+        (_, other) => push_each(batch, first, other.unwrap_or(0), cx, classify),
+    }
+}
+
+/// Sends each packet to its output. The first `alike` packets have the same result as the first packet.
+#[inline(never)]
+fn push_each(
+    batch: &mut Batch,
+    first: Result<Output, Reason>,
+    alike: usize,
+    cx: &mut Cx<'_>,
+    classify: impl Fn(&Packet) -> Result<Output, Reason>,
+) {
+    for (i, p) in batch.drain().enumerate() {
+        match if i < alike { first } else { classify(&p) } {
+            Ok(o) => cx.emit_beside(port(o), p, Reason::NoMatch),
+            Err(reason) => cx.drop(p, reason),
         }
     }
 }

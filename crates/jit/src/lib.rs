@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compiles the decision trees of classifiers to machine code, with cranelift.
+//!
+//! - `lower`: a decision tree as cranelift's intermediate code.
+//! - `memory`: compiled code in executable memory.
+//!
+//! The interpreter of [`castanet_classify`] stays: it runs before the code is ready, for packets that are too short for the code,
+//! for programs that are not compiled, and on machines that do not allow memory to become executable.
+
+mod lower;
+mod memory;
+
+use castanet_classify::Program;
+use castanet_native::{Code, Compiler};
+
+/// The largest number of tests that are compiled. The interpreter searches larger trees well, and compiling them takes long.
+pub const MAX_STEPS: usize = 4096;
+
+/// A compiler of classifiers.
+pub fn compiler() -> Compiler<Program> {
+    Compiler::new(compile)
+}
+
+/// Returns the machine code of a program. None if the interpreter is as good, if the program reads the Ethernet header in front
+/// of an IP packet, if it has more than [`MAX_STEPS`] tests, or if the machine does not allow new code.
+pub fn compile(program: &Program) -> Option<Code> {
+    let lengths = program.fast_lengths()?;
+    if program.steps().is_empty() || program.steps().len() > MAX_STEPS {
+        return None;
+    }
+    let (entry, memory) = memory::load(|module| lower::function(program, module))?;
+    // SAFETY: `lower` reads only the words of `program.steps()`, which by the contract of `Program::fast_lengths` lie in these
+    // bytes; each step leads to later ones, so the code returns. `entry` is valid as long as `memory` exists, and the function
+    // has the signature of `Entry`.
+    Some(unsafe { Code::new(entry, lengths.front, lengths.transport, Box::new(memory)) })
+}

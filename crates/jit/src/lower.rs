@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decision trees as cranelift's intermediate code: a block for each test, and one for each output.
+
+use crate::memory::signature;
+use castanet_classify::{Header, Output, Program, Step, Target};
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch};
+use cranelift_jit::JITModule;
+use cranelift_module::Module;
+use std::collections::HashMap;
+
+/// The shortest chain of tests of one field that becomes a switch, which searches for the value.
+const SWITCH: usize = 5;
+
+/// Returns the function that classifies packets with `program.steps()`.
+pub(crate) fn function(program: &Program, module: &JITModule) -> Context {
+    let mut context = module.make_context();
+    context.func.signature = signature(module);
+    let mut builders = FunctionBuilderContext::new();
+    let mut builder = FunctionBuilder::new(&mut context.func, &mut builders);
+    let entry = builder.create_block();
+    builder.append_block_params_for_function_params(entry);
+    builder.switch_to_block(entry);
+    let (data, header) = match *builder.block_params(entry) {
+        [data, header, ..] => (data, header),
+        // The signature has two parameters.
+        _ => unreachable!("a function without parameters"),
+    };
+    let transport = builder.ins().iadd(data, header);
+    let mut lower = Lower {
+        program,
+        builder,
+        bases: [data, transport],
+        steps: vec![None; program.steps().len()],
+        outputs: HashMap::new(),
+        named: named(program),
+    };
+    let root = lower.block(program.root());
+    lower.builder.ins().jump(root, &[]);
+    // Targets come after the steps that refer to them, so all blocks that can be reached are known when their turn comes.
+    for at in 0..program.steps().len() {
+        lower.step(at);
+    }
+    for (output, block) in std::mem::take(&mut lower.outputs) {
+        lower.builder.switch_to_block(block);
+        let number = lower.builder.ins().iconst(types::I32, i64::from(output.number()));
+        lower.builder.ins().return_(&[number]);
+    }
+    lower.builder.seal_all_blocks();
+    lower.builder.finalize(module.target_config());
+    context
+}
+
+/// For each step, how many targets name it.
+fn named(program: &Program) -> Vec<u32> {
+    let mut named = vec![0; program.steps().len()];
+    let targets = program.steps().iter().flat_map(|s| [s.yes, s.no]);
+    for target in targets.chain([program.root()]) {
+        if let Target::Step(at) = target
+            && let Some(n) = named.get_mut(at as usize)
+        {
+            *n += 1;
+        }
+    }
+    named
+}
+
+/// The part of a word that a test compares, as the processor reads it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Field {
+    /// 0: packet data or the IP header; 1: the transport header.
+    base: usize,
+    offset: i32,
+    size: Type,
+    /// The bits that count; None if all of them do.
+    mask: Option<u32>,
+}
+
+/// Returns the field that a step compares, and the value that it must have.
+fn field(program: &Program, step: &Step) -> (Field, u32) {
+    let (header, offset) = program.place(step.offset);
+    let base = usize::from(header == Header::Transport);
+    let (mask, value) = (step.mask.to_be_bytes(), step.value.to_be_bytes());
+    let whole = |at: usize, len: usize| {
+        let inside = |i: usize| (at..at + len).contains(&i);
+        (0..4).all(|i| mask[i] == if inside(i) { 0xff } else { 0 })
+    };
+    let part = |at: usize, size: Type, value: u32| {
+        (Field { base, offset: offset.saturating_add(at as u32) as i32, size, mask: None }, value)
+    };
+    for at in 0..4 {
+        if whole(at, 1) {
+            return part(at, types::I8, u32::from(value[at]));
+        }
+        if at < 3 && whole(at, 2) {
+            return part(at, types::I16, u32::from(u16::from_ne_bytes([value[at], value[at + 1]])));
+        }
+    }
+    let mask = u32::from_ne_bytes(mask);
+    let field =
+        Field { base, offset: offset as i32, size: types::I32, mask: (mask != u32::MAX).then_some(mask) };
+    (field, u32::from_ne_bytes(value))
+}
+
+struct Lower<'a, 'b> {
+    program: &'a Program,
+    builder: FunctionBuilder<'b>,
+    /// The addresses of packet data or the IP header, and of the transport header.
+    bases: [Value; 2],
+    /// The blocks of the steps that other blocks lead to.
+    steps: Vec<Option<Block>>,
+    outputs: HashMap<Output, Block>,
+    named: Vec<u32>,
+}
+
+impl Lower<'_, '_> {
+    /// Returns the block of a target.
+    fn block(&mut self, target: Target) -> Block {
+        match target {
+            Target::Output(output) => {
+                *self.outputs.entry(output).or_insert_with(|| self.builder.create_block())
+            }
+            Target::Step(at) => match self.steps.get_mut(at as usize) {
+                Some(block) => *block.get_or_insert_with(|| self.builder.create_block()),
+                // INVARIANT: targets are steps of the program. If one were not, its packets would be dropped.
+                None => self.block(Target::Output(Output::DROP)),
+            },
+        }
+    }
+
+    /// Fills the block of a step, if any packet reaches it.
+    fn step(&mut self, at: usize) {
+        let (Some(Some(block)), Some(step)) = (self.steps.get(at).copied(), self.program.steps().get(at))
+        else {
+            return;
+        };
+        self.builder.switch_to_block(block);
+        let chain = self.chain(at);
+        let (field, value) = field(self.program, step);
+        let loaded = self.load(field);
+        if chain.len() >= SWITCH {
+            return self.switch(&chain, loaded);
+        }
+        let equal = self.builder.ins().icmp_imm_s(IntCC::Equal, loaded, constant(field.size, value));
+        let (yes, no) = (self.block(step.yes), self.block(step.no));
+        self.builder.ins().brif(equal, yes, &[], no, &[]);
+    }
+
+    /// The steps from `at` on that test one field and that nothing but the step before leads to.
+    fn chain(&self, at: usize) -> Vec<Step> {
+        let mut chain: Vec<Step> = Vec::new();
+        let mut next = at;
+        while let Some(step) = self.program.steps().get(next)
+            && (next == at || self.named.get(next) == Some(&1))
+            && chain.last().is_none_or(|last| (last.offset, last.mask) == (step.offset, step.mask))
+        {
+            chain.push(*step);
+            match step.no {
+                Target::Step(no) => next = no as usize,
+                Target::Output(_) => break,
+            }
+        }
+        chain
+    }
+
+    fn switch(&mut self, chain: &[Step], loaded: Value) {
+        let mut targets = HashMap::new();
+        for step in chain {
+            // The first of equal values decides.
+            let value = u128::from(field(self.program, step).1);
+            targets.entry(value).or_insert(step.yes);
+        }
+        let mut switch = Switch::new();
+        for (value, target) in targets {
+            let block = self.block(target);
+            switch.set_entry(value, block);
+        }
+        let otherwise = self.block(chain.last().map_or(Target::Output(Output::DROP), |s| s.no));
+        switch.emit(&mut self.builder, loaded, otherwise);
+    }
+
+    /// Reads a field of the packet.
+    fn load(&mut self, field: Field) -> Value {
+        // The words lie in the packet, and nothing changes it meanwhile.
+        let flags = MemFlagsData::new().with_notrap().with_readonly().with_can_move();
+        let base = self.bases.get(field.base).copied().unwrap_or(self.bases[0]);
+        let loaded = self.builder.ins().load(field.size, flags, base, field.offset);
+        match field.mask {
+            Some(mask) => self.builder.ins().band_imm_s(loaded, constant(field.size, mask)),
+            None => loaded,
+        }
+    }
+}
+
+/// A number as cranelift writes constants of a type: extended with its sign.
+fn constant(size: Type, n: u32) -> i64 {
+    match size {
+        types::I8 => i64::from(n as u8 as i8),
+        types::I16 => i64::from(n as u16 as i16),
+        _ => i64::from(n as i32),
+    }
+}

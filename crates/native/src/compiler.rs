@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The thread that makes machine code.
+
+use crate::Code;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::{JoinHandle, Thread};
+
+/// A program, and its machine code when it is ready.
+#[derive(Debug)]
+pub struct Job<P> {
+    program: P,
+    code: OnceLock<Code>,
+    wanted: AtomicBool,
+    /// The thread that makes the code. None if nobody makes it.
+    thread: Option<Thread>,
+}
+
+impl<P> Job<P> {
+    /// A program that stays without machine code.
+    pub fn interpreted(program: P) -> Job<P> {
+        Job { program, code: OnceLock::new(), wanted: AtomicBool::new(false), thread: None }
+    }
+
+    /// The program.
+    #[inline(always)]
+    pub fn program(&self) -> &P {
+        &self.program
+    }
+
+    /// The machine code, if it is ready.
+    #[inline(always)]
+    pub fn code(&self) -> Option<&Code> {
+        self.code.get()
+    }
+
+    /// Asks for the machine code. The call neither waits nor allocates memory.
+    #[cold]
+    pub fn want(&self) {
+        if let Some(thread) = &self.thread
+            && !self.wanted.swap(true, Ordering::Release)
+        {
+            thread.unpark();
+        }
+    }
+}
+
+/// What the thread and the compiler share.
+struct Shared<P> {
+    /// The jobs without code. A job disappears with the last element that uses it.
+    open: Mutex<Vec<Weak<Job<P>>>>,
+    ended: AtomicBool,
+}
+
+impl<P> Shared<P> {
+    fn open(&self) -> MutexGuard<'_, Vec<Weak<Job<P>>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes out a job whose code is wanted.
+    fn next(&self) -> Option<Arc<Job<P>>> {
+        let mut open = self.open();
+        open.retain(|job| job.strong_count() > 0);
+        let wanted = |job: &Weak<Job<P>>| job.upgrade().filter(|j| j.wanted.load(Ordering::Acquire));
+        let (at, job) = open.iter().enumerate().find_map(|(at, job)| Some((at, wanted(job)?)))?;
+        open.swap_remove(at);
+        Some(job)
+    }
+
+    fn run(&self, compile: fn(&P) -> Option<Code>) {
+        while !self.ended.load(Ordering::Acquire) {
+            match self.next() {
+                Some(job) => {
+                    // If the compiler cannot do it, the program is interpreted for ever.
+                    if let Ok(Some(code)) = catch_unwind(AssertUnwindSafe(|| compile(&job.program))) {
+                        let _ = job.code.set(code);
+                    }
+                }
+                None => std::thread::park(),
+            }
+        }
+    }
+}
+
+/// Makes the machine code of all jobs of a router, one after the other, on its own thread. The thread starts with the first job,
+/// sleeps until code is wanted, and ends with the compiler.
+pub struct Compiler<P> {
+    compile: fn(&P) -> Option<Code>,
+    shared: Arc<Shared<P>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl<P: Send + Sync + 'static> Compiler<P> {
+    /// A compiler that makes machine code with `compile`, which returns None if it cannot.
+    pub fn new(compile: fn(&P) -> Option<Code>) -> Compiler<P> {
+        let shared = Shared { open: Mutex::default(), ended: AtomicBool::new(false) };
+        Compiler { compile, shared: Arc::new(shared), thread: Mutex::default() }
+    }
+
+    /// A job for a program. Its code is made when the job says that it is wanted.
+    pub fn job(&self, program: P) -> Arc<Job<P>> {
+        let job = Arc::new(Job { thread: self.thread(), ..Job::interpreted(program) });
+        if job.thread.is_some() {
+            self.shared.open().push(Arc::downgrade(&job));
+        }
+        job
+    }
+
+    /// The thread. None if the system starts no more threads; then programs are interpreted.
+    fn thread(&self) -> Option<Thread> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            let (shared, compile) = (self.shared.clone(), self.compile);
+            *thread =
+                std::thread::Builder::new().name("compiler".into()).spawn(move || shared.run(compile)).ok();
+        }
+        thread.as_ref().map(|t| t.thread().clone())
+    }
+}
+
+impl<P> Drop for Compiler<P> {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Release);
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    unsafe extern "C" fn seven(_: *const u8, _: usize) -> u32 {
+        7
+    }
+
+    /// Programs are numbers: an odd one has code, and 4 makes the compiler panic.
+    fn compile(program: &u32) -> Option<Code> {
+        assert_ne!(*program, 4, "a panic that the test wants");
+        // SAFETY: `seven` reads nothing.
+        (program % 2 == 1).then(|| unsafe { Code::new(seven, 0, 0, Box::new(())) })
+    }
+
+    /// Waits until a job has code.
+    fn wait(job: &Job<u32>) {
+        while job.code().is_none() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn code_is_made_when_it_is_wanted() {
+        let compiler = Compiler::new(compile);
+        let jobs: Vec<_> = (0..7).map(|n| compiler.job(n)).collect();
+        // The last job is done after the others that were wanted before.
+        for n in [0, 1, 4, 3] {
+            jobs[n].want();
+        }
+        wait(&jobs[1]);
+        wait(&jobs[3]);
+        jobs[6].want();
+        jobs[5].want();
+        wait(&jobs[5]);
+        assert_eq!(jobs[5].code().unwrap().run(&[], 0), Some(7));
+        drop(compiler);
+        let ready: Vec<u32> = jobs.iter().filter(|j| j.code().is_some()).map(|j| *j.program()).collect();
+        assert_eq!(ready, [1, 3, 5]);
+        jobs[2].want();
+    }
+
+    #[test]
+    fn jobs_end_with_their_elements_and_the_compiler() {
+        let compiler = Compiler::new(compile);
+        let first = compiler.job(1);
+        drop(compiler.job(3));
+        first.want();
+        wait(&first);
+        let last = compiler.job(5);
+        last.want();
+        wait(&last);
+        assert_eq!(compiler.shared.open().len(), 0);
+        let alone = Job::interpreted(1);
+        alone.want();
+        assert!(alone.code().is_none());
+    }
+}
