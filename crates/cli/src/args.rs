@@ -197,6 +197,9 @@ pub struct Run {
     /// Interpret the decision trees of classifiers; without this option, those that see many packets become machine code.
     #[arg(long)]
     pub no_jit: bool,
+    /// Make the machine code of all classifiers before the router starts.
+    #[arg(long, conflicts_with_all = ["no_jit", "no_optimize"])]
+    pub jit_first: bool,
     /// Simulate time, starting SECONDS after 1970. The run ends when nothing is left to do.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1000000000")]
     pub simtime: Option<String>,

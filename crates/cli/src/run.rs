@@ -12,6 +12,7 @@ use crate::{live, requests, summary};
 use castanet_element::build::of_router;
 use castanet_element::{Classes, Clock};
 use castanet_graph::Graph;
+use castanet_jit::When;
 use castanet_lang::{Diagnostic, Sources, Unknown};
 use castanet_runtime::compiled::LoadCode;
 use castanet_runtime::{Given, Options, Router, Running};
@@ -51,6 +52,15 @@ pub fn build(
     router
 }
 
+/// The state for the elements of every router: the compiler of classifiers.
+fn given(args: &Run) -> Given {
+    match (args.no_optimize || args.no_jit, args.jit_first) {
+        (true, _) => Given::default(),
+        (false, false) => of_router(castanet_jit::compiler(When::Wanted)),
+        (false, true) => of_router(castanet_jit::compiler(When::AtOnce)),
+    }
+}
+
 fn options(args: &Run, name: &str, text: &str) -> Result<Options, String> {
     let clock = match &args.simtime {
         Some(t) => Clock::simulated(simulated(t)?),
@@ -79,11 +89,7 @@ fn options(args: &Run, name: &str, text: &str) -> Result<Options, String> {
         report_undefined: true,
         on_panic: args.on_panic.into(),
         optimize: !args.no_optimize,
-        given: if args.no_optimize || args.no_jit {
-            Given::default()
-        } else {
-            of_router(castanet_jit::compiler())
-        },
+        given: given(args),
         code: args.allow_code.then(|| -> Arc<dyn LoadCode> { Arc::new(Loader { name: name.to_string() }) }),
         printer: Box::new(|text| {
             let _ = std::io::stderr().lock().write_all(&castanet_lang::bytes::line(text));

@@ -11,14 +11,15 @@ mod lower;
 mod memory;
 
 use castanet_classify::Program;
+pub use castanet_native::When;
 use castanet_native::{Code, Compiler};
 
 /// The largest number of tests that are compiled. The interpreter searches larger trees well, and compiling them takes long.
 pub const MAX_STEPS: usize = 4096;
 
 /// A compiler of classifiers.
-pub fn compiler() -> Compiler<Program> {
-    Compiler::new(compile)
+pub fn compiler(when: When) -> Compiler<Program> {
+    Compiler::new(compile, when)
 }
 
 /// Returns the machine code of a program. None if the interpreter is as good, if the program reads the Ethernet header in front
@@ -28,9 +29,9 @@ pub fn compile(program: &Program) -> Option<Code> {
     if program.steps().is_empty() || program.steps().len() > MAX_STEPS {
         return None;
     }
-    let (entry, memory) = memory::load(|module| lower::function(program, module))?;
-    // SAFETY: `lower` reads only the words of `program.steps()`, which by the contract of `Program::fast_lengths` lie in these
-    // bytes; each step leads to later ones, so the code returns. `entry` is valid as long as `memory` exists, and the function
-    // has the signature of `Entry`.
-    Some(unsafe { Code::new(entry, lengths.front, lengths.transport, Box::new(memory)) })
+    let (entry, memory) = memory::load(|module| lower::function(program, lengths, module))?;
+    // SAFETY: the function tests first that the packet has `lengths`, and then reads only words of `program.steps()`, which by the
+    // contract of `Program::fast_lengths` lie in these bytes; each step leads to later ones, so it returns. It has the signature
+    // of `Entry`, and exists as long as `memory`.
+    Some(unsafe { Code::new(entry, Box::new(memory)) })
 }

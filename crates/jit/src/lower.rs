@@ -2,7 +2,8 @@
 //! Decision trees as cranelift's intermediate code: a block for each test, and one for each output.
 
 use crate::memory::signature;
-use castanet_classify::{Header, Output, Program, Step, Target};
+use castanet_classify::{FastLengths, Header, Output, Program, Step, Target};
+use castanet_native::SHORT;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value, types};
@@ -11,11 +12,14 @@ use cranelift_jit::JITModule;
 use cranelift_module::Module;
 use std::collections::HashMap;
 
+/// The words lie in the packet, and nothing changes it meanwhile. They must not be read before the lengths are tested.
+const FLAGS: MemFlagsData = MemFlagsData::new().with_notrap().with_readonly();
+
 /// The shortest chain of tests of one field that becomes a switch, which searches for the value.
 const SWITCH: usize = 5;
 
-/// Returns the function that classifies packets with `program.steps()`.
-pub(crate) fn function(program: &Program, module: &JITModule) -> Context {
+/// Returns the function that classifies packets of these lengths with `program.steps()`.
+pub(crate) fn function(program: &Program, lengths: FastLengths, module: &JITModule) -> Context {
     let mut context = module.make_context();
     context.func.signature = signature(module);
     let mut builders = FunctionBuilderContext::new();
@@ -23,12 +27,14 @@ pub(crate) fn function(program: &Program, module: &JITModule) -> Context {
     let entry = builder.create_block();
     builder.append_block_params_for_function_params(entry);
     builder.switch_to_block(entry);
-    let (data, header) = match *builder.block_params(entry) {
-        [data, header, ..] => (data, header),
+    let (data, length) = match *builder.block_params(entry) {
+        [data, length, ..] => (data, length),
         // The signature has two parameters.
         _ => unreachable!("a function without parameters"),
     };
-    let transport = builder.ins().iadd(data, header);
+    let short = builder.create_block();
+    builder.set_cold_block(short);
+    let transport = lengths_hold(&mut builder, lengths, (data, length), short);
     let mut lower = Lower {
         program,
         builder,
@@ -43,14 +49,46 @@ pub(crate) fn function(program: &Program, module: &JITModule) -> Context {
     for at in 0..program.steps().len() {
         lower.step(at);
     }
-    for (output, block) in std::mem::take(&mut lower.outputs) {
+    let outputs =
+        std::mem::take(&mut lower.outputs).into_iter().map(|(output, block)| (block, output.number()));
+    for (block, number) in outputs.chain([(short, SHORT)]) {
         lower.builder.switch_to_block(block);
-        let number = lower.builder.ins().iconst(types::I32, i64::from(output.number()));
+        let number = lower.builder.ins().iconst(types::I32, i64::from(number));
         lower.builder.ins().return_(&[number]);
     }
     lower.builder.seal_all_blocks();
     lower.builder.finalize(module.target_config());
     context
+}
+
+/// Leads packets that are too short to the block `short`. Returns the address of the transport header, or of the packet if the
+/// program does not read this header.
+fn lengths_hold(
+    builder: &mut FunctionBuilder<'_>,
+    lengths: FastLengths,
+    (data, length): (Value, Value),
+    short: Block,
+) -> Value {
+    let longer = |builder: &mut FunctionBuilder<'_>, least: Value| {
+        let next = builder.create_block();
+        let enough = builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, length, least);
+        builder.ins().brif(enough, next, &[], short, &[]);
+        builder.switch_to_block(next);
+    };
+    let pointer = builder.func.dfg.value_type(data);
+    // The length of the IP header is in its first byte (RFC 791 section 3.1).
+    let front = lengths.front.max(usize::from(lengths.transport > 0));
+    let least = builder.ins().iconst(pointer, front as i64);
+    longer(builder, least);
+    if lengths.transport == 0 {
+        return data;
+    }
+    let first = builder.ins().uload8(pointer, FLAGS, data, 0);
+    let words = builder.ins().band_imm_s(first, 0x0f);
+    let header = builder.ins().ishl_imm_u(words, 2);
+    let least = builder.ins().iadd_imm_s(header, lengths.transport as i64);
+    longer(builder, least);
+    builder.ins().iadd(data, header)
 }
 
 /// For each step, how many targets name it.
@@ -183,10 +221,8 @@ impl Lower<'_, '_> {
 
     /// Reads a field of the packet.
     fn load(&mut self, field: Field) -> Value {
-        // The words lie in the packet, and nothing changes it meanwhile.
-        let flags = MemFlagsData::new().with_notrap().with_readonly().with_can_move();
         let base = self.bases.get(field.base).copied().unwrap_or(self.bases[0]);
-        let loaded = self.builder.ins().load(field.size, flags, base, field.offset);
+        let loaded = self.builder.ins().load(field.size, FLAGS, base, field.offset);
         match field.mask {
             Some(mask) => self.builder.ins().band_imm_s(loaded, constant(field.size, mask)),
             None => loaded,

@@ -12,27 +12,18 @@ mod oracle;
 #[allow(dead_code, reason = "these tests use a part of it")]
 mod packets;
 
-use castanet_classify::{NoNames, OffsetBase, Output, Program};
+use castanet_classify::{NoNames, Output, Program};
 use castanet_jit::compile;
 use castanet_native::Code;
 use clauses::{patterns, texts};
 use oracle::Tree;
 use packets::Rng;
 
-/// Runs machine code as elements do.
-fn run(code: &Code, program: &Program, data: &[u8]) -> Option<Output> {
-    let header = match program.kind() {
-        OffsetBase::Data => 0,
-        OffsetBase::Ip => data.first().map_or(0, |b| usize::from(b & 0x0f) * 4),
-    };
-    code.run(data, header).map(Output::from_number)
-}
-
 /// Checks all beginnings of a packet, and returns how many of them the code classified.
 fn check(code: &Code, program: &Program, packet: &[u8]) -> usize {
     let ran = |len: &usize| {
         let data = &packet[..*len];
-        let got = run(code, program, data);
+        let got = code.run(data).map(Output::from_number);
         assert!(got.is_none_or(|got| got == program.classify(data)), "{got:?} {data:02x?}\n{program}");
         got.is_some()
     };
@@ -99,7 +90,7 @@ fn long_chains() {
             for (a, b) in (0..range as u32 + 2).flat_map(|a| (0..5u32).map(move |b| (a, b))) {
                 let data = [(a | a << 16).to_be_bytes(), b.to_be_bytes()].concat();
                 assert_eq!(
-                    run(&code, &program, &data),
+                    code.run(&data).map(Output::from_number),
                     Some(program.classify(&data)),
                     "{count} rules, {a} {b}"
                 );

@@ -83,23 +83,37 @@ impl<P> Shared<P> {
     }
 }
 
-/// Makes the machine code of all jobs of a router, one after the other, on its own thread. The thread starts with the first job,
-/// sleeps until code is wanted, and ends with the compiler.
+/// When machine code is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// When the job says that it is wanted, on another thread.
+    Wanted,
+    /// With the job, which is ready only then.
+    AtOnce,
+}
+
+/// Makes the machine code of all jobs of a router. A thread of its own makes what is wanted, one after the other. This thread
+/// starts with the first job, sleeps until code is wanted, and ends with the compiler.
 pub struct Compiler<P> {
     compile: fn(&P) -> Option<Code>,
+    when: When,
     shared: Arc<Shared<P>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl<P: Send + Sync + 'static> Compiler<P> {
     /// A compiler that makes machine code with `compile`, which returns None if it cannot.
-    pub fn new(compile: fn(&P) -> Option<Code>) -> Compiler<P> {
+    pub fn new(compile: fn(&P) -> Option<Code>, when: When) -> Compiler<P> {
         let shared = Shared { open: Mutex::default(), ended: AtomicBool::new(false) };
-        Compiler { compile, shared: Arc::new(shared), thread: Mutex::default() }
+        Compiler { compile, when, shared: Arc::new(shared), thread: Mutex::default() }
     }
 
-    /// A job for a program. Its code is made when the job says that it is wanted.
+    /// A job for a program.
     pub fn job(&self, program: P) -> Arc<Job<P>> {
+        if self.when == When::AtOnce {
+            let code = (self.compile)(&program).map(OnceLock::from).unwrap_or_default();
+            return Arc::new(Job { code, ..Job::interpreted(program) });
+        }
         let job = Arc::new(Job { thread: self.thread(), ..Job::interpreted(program) });
         if job.thread.is_some() {
             self.shared.open().push(Arc::downgrade(&job));
@@ -143,7 +157,7 @@ mod tests {
     fn compile(program: &u32) -> Option<Code> {
         assert_ne!(*program, 4, "a panic that the test wants");
         // SAFETY: `seven` reads nothing.
-        (program % 2 == 1).then(|| unsafe { Code::new(seven, 0, 0, Box::new(())) })
+        (program % 2 == 1).then(|| unsafe { Code::new(seven, Box::new(())) })
     }
 
     /// Waits until a job has code.
@@ -155,7 +169,7 @@ mod tests {
 
     #[test]
     fn code_is_made_when_it_is_wanted() {
-        let compiler = Compiler::new(compile);
+        let compiler = Compiler::new(compile, When::Wanted);
         let jobs: Vec<_> = (0..7).map(|n| compiler.job(n)).collect();
         // The last job is done after the others that were wanted before.
         for n in [0, 1, 4, 3] {
@@ -166,7 +180,7 @@ mod tests {
         jobs[6].want();
         jobs[5].want();
         wait(&jobs[5]);
-        assert_eq!(jobs[5].code().unwrap().run(&[], 0), Some(7));
+        assert_eq!(jobs[5].code().unwrap().run(&[]), Some(7));
         drop(compiler);
         let ready: Vec<u32> = jobs.iter().filter(|j| j.code().is_some()).map(|j| *j.program()).collect();
         assert_eq!(ready, [1, 3, 5]);
@@ -175,7 +189,7 @@ mod tests {
 
     #[test]
     fn jobs_end_with_their_elements_and_the_compiler() {
-        let compiler = Compiler::new(compile);
+        let compiler = Compiler::new(compile, When::Wanted);
         let first = compiler.job(1);
         drop(compiler.job(3));
         first.want();
@@ -184,6 +198,8 @@ mod tests {
         last.want();
         wait(&last);
         assert_eq!(compiler.shared.open().len(), 0);
+        let ready = Compiler::new(compile, When::AtOnce);
+        assert!(ready.job(1).code().is_some() && ready.job(2).code().is_none());
         let alone = Job::interpreted(1);
         alone.want();
         assert!(alone.code().is_none());

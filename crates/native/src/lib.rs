@@ -8,5 +8,5 @@
 mod code;
 mod compiler;
 
-pub use code::{Code, Entry};
-pub use compiler::{Compiler, Job};
+pub use code::{Code, Entry, SHORT};
+pub use compiler::{Compiler, Job, When};

@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use castanet_classes::Registry;
+use castanet_element::build::of_router;
 use castanet_element::prelude::*;
 use castanet_element::{Clock, action};
+use castanet_jit::When;
 use castanet_runtime::naive::Naive;
 use castanet_runtime::swap::Loaded;
-use castanet_runtime::{Options, Router};
+use castanet_runtime::{Given, Options, Router};
 use castanet_testkit::Log;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,7 +40,8 @@ impl Action for Record {
 fn options(batch: usize, optimize: bool) -> (Options, Log) {
     let log = Log::default();
     let clock = Clock::simulated(castanet_testkit::START);
-    (Options { batch, optimize, printer: log.printer(), clock, ..Options::default() }, log)
+    let given = if optimize { of_router(castanet_jit::compiler(When::AtOnce)) } else { Given::default() };
+    (Options { batch, optimize, given, printer: log.printer(), clock, ..Options::default() }, log)
 }
 
 fn load(text: &str) -> Loaded {

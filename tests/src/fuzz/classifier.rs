@@ -3,7 +3,7 @@
 
 use super::at_most;
 use castanet_classify::definitions::Definitions;
-use castanet_classify::{NoNames, OffsetBase, Output, Program};
+use castanet_classify::{NoNames, Output, Program};
 use std::borrow::Cow;
 
 /// The maximum number of patterns in an input.
@@ -46,11 +46,7 @@ pub fn jit(data: &[u8]) {
         let Some(code) = castanet_jit::compile(&program) else { continue };
         for n in 0..=packet.len() {
             let data = at_most(packet, n);
-            let header = match program.kind() {
-                OffsetBase::Data => 0,
-                OffsetBase::Ip => data.first().map_or(0, |b| usize::from(b & 0x0f) * 4),
-            };
-            if let Some(number) = code.run(data, header) {
+            if let Some(number) = code.run(data) {
                 assert_eq!(Output::from_number(number), program.classify(data), "{program}");
             }
         }

@@ -211,15 +211,14 @@ impl Classify {
     /// Returns the output of packet data by machine code, like [`Classify::interpret`].
     #[inline(always)]
     fn run_data(&self, code: &Code, p: &Packet) -> Result<Output, Reason> {
-        code.run(p.data(), 0).map_or_else(|| self.leave(p), |number| Ok(Output::from_number(number)))
+        code.run(p.data()).map_or_else(|| self.leave(p), |number| Ok(Output::from_number(number)))
     }
 
     /// Returns the output of an IP packet by machine code, like [`Classify::interpret`].
     #[inline(always)]
     fn run_ip(&self, code: &Code, p: &Packet) -> Result<Output, Reason> {
         let Some(network) = p.network() else { return Err(Reason::NoIpHeader) };
-        let header = network.first().map_or(0, |b| usize::from(b & 0x0f) * 4);
-        code.run(network, header).map_or_else(|| self.leave(p), |number| Ok(Output::from_number(number)))
+        code.run(network).map_or_else(|| self.leave(p), |number| Ok(Output::from_number(number)))
     }
 
     /// Returns the output of a packet that is too short for machine code.
