@@ -10,12 +10,13 @@
 //! - `expr`: tests and boolean expressions.
 //! - `dag`, `facts`, `optimise`: decision trees, and their optimisation by facts known on each path.
 //! - [`bpf`]: capture filters, the language of tcpdump, compiled for the kernel.
-//! - `program`, `run`: the compiled program, its text forms, how several are joined to one, and the interpreter.
+//! - `program`, `run`, `chain`: the compiled program, its text forms, how several are joined to one, and the interpreter.
 //! - [`definitions`]: the classes of an archive that stand for programs.
 //! - [`names`]: the public name tables of ports, protocols and ICMP messages.
 #![forbid(unsafe_code)]
 
 pub mod bpf;
+mod chain;
 mod dag;
 pub mod definitions;
 mod error;

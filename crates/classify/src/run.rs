@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interpreter: programs in a form for fast execution, and the loops that run them.
 
-use crate::dag::{LEAF, MAX_NODES, base, first};
+use crate::chain::Chains;
+use crate::dag::{LEAF, base, first};
 use crate::expr::BASES;
 use crate::program::{OffsetBase, Output, Program, Shape, Step, Target, Tree};
 
 /// The longest list of values that is searched linearly; longer lists use binary search. Also the limit on the
 /// number of tests that are reordered.
-const LINEAR: usize = 8;
-
-/// This bit marks a target as an entry of a [`Chain`]: the index of one of its steps follows. Such a target is no valid
-/// index of a step, because programs have at most [`MAX_NODES`] steps, so the fast loop leaves at it as it does at a leaf.
-const CHAIN: u32 = 1 << 30;
-const _: () = assert!(MAX_NODES < CHAIN as usize);
+pub(crate) const LINEAR: usize = 8;
 
 /// A step of the fast loop. In memory, mask and value have the byte order of packets, so that loaded words need no byte
 /// swap.
 #[derive(Clone, Copy, Debug)]
-struct FastStep {
-    offset: u32,
+pub(crate) struct FastStep {
+    pub(crate) offset: u32,
     /// All ones if the offset counts from the transport header, otherwise zero.
-    transport: u32,
-    mask: u32,
-    value: u32,
-    yes: u32,
-    no: u32,
+    pub(crate) transport: u32,
+    pub(crate) mask: u32,
+    pub(crate) value: u32,
+    pub(crate) yes: u32,
+    pub(crate) no: u32,
 }
 
 impl FastStep {
@@ -71,87 +67,6 @@ enum Fast {
     Unsuited,
 }
 
-/// Steps that compare one word with different values, each the `no` of the one before. The chain can be entered at any of
-/// them.
-#[derive(Clone, Debug)]
-struct Chain {
-    /// The value, the position in the chain, and the target `yes` of each step, sorted.
-    values: Vec<(u32, u32, u32)>,
-    /// The target `no` of the last step.
-    otherwise: u32,
-}
-
-/// The long chains of a program, which are searched instead of tried step by step.
-#[derive(Clone, Debug, Default)]
-struct Chains {
-    chains: Vec<Chain>,
-    /// For each step, the number of its chain and its position there. Empty if there is no long chain.
-    places: Vec<(u32, u32)>,
-}
-
-impl Chains {
-    /// Finds the long chains, and redirects the targets that enter them. A chain is not entered near its end, where
-    /// trying the steps is as fast.
-    fn new(steps: &mut [FastStep]) -> Chains {
-        let mut found = Chains::default();
-        let mut places = vec![None; steps.len()];
-        for start in 0..steps.len() {
-            let mut members = Vec::new();
-            let mut at = start;
-            // Targets come after the steps that refer to them, so each chain is found from its first step.
-            while let Some(s) = steps.get(at)
-                && places.get(at) == Some(&None)
-                && members.last().and_then(|&m: &usize| steps.get(m)).is_none_or(|m| m.is_same_word(s))
-            {
-                members.push(at);
-                at = s.no as usize;
-            }
-            if members.len() <= LINEAR {
-                continue;
-            }
-            let chain = found.chains.len() as u32;
-            let mut values = Vec::with_capacity(members.len());
-            for (position, &m) in members.iter().enumerate() {
-                if let (Some(s), Some(place)) = (steps.get(m), places.get_mut(m)) {
-                    values.push((s.value, position as u32, s.yes));
-                    *place = Some((chain, position as u32));
-                }
-            }
-            values.sort_unstable();
-            found.chains.push(Chain { values, otherwise: at as u32 });
-        }
-        if found.chains.is_empty() {
-            return found;
-        }
-        let long = |&(chain, position): &(u32, u32)| {
-            let length = found.chains.get(chain as usize).map_or(0, |c| c.values.len());
-            length > position as usize + LINEAR
-        };
-        let entry = |target: u32| match places.get(target as usize) {
-            Some(Some(place)) if long(place) => target | CHAIN,
-            _ => target,
-        };
-        for s in steps {
-            (s.yes, s.no) = (entry(s.yes), entry(s.no));
-        }
-        let mut chains = found.chains.clone();
-        for c in &mut chains {
-            c.values.iter_mut().for_each(|v| v.2 = entry(v.2));
-            c.otherwise = entry(c.otherwise);
-        }
-        Chains { chains, places: places.into_iter().map(Option::unwrap_or_default).collect() }
-    }
-
-    /// The target of a packet that enters a chain at step `at`, where the masked word of the packet is `word`.
-    #[inline]
-    fn target(&self, at: u32, word: u32) -> Option<u32> {
-        let &(chain, position) = self.places.get(at as usize)?;
-        let chain = self.chains.get(chain as usize)?;
-        let next = chain.values.partition_point(|v| (v.0, v.1) < (word, position));
-        Some(chain.values.get(next).filter(|v| v.0 == word).map_or(chain.otherwise, |v| v.2))
-    }
-}
-
 /// All data that classifying a packet accesses.
 #[derive(Clone, Debug)]
 pub(crate) struct Runner {
@@ -179,7 +94,7 @@ impl Runner {
                 outputs_first(&mut steps, root);
                 let chains = Chains::new(&mut steps);
                 let first = steps.get(root as usize).copied();
-                let form = match chains.chains.is_empty() {
+                let form = match chains.is_empty() {
                     true => Fast::General(steps),
                     false => Fast::Chained(steps, chains),
                 };
@@ -241,10 +156,9 @@ impl Runner {
                     if end & LEAF != 0 {
                         return Output(end & !LEAF);
                     }
-                    let Some(s) = steps.get((end & !CHAIN) as usize) else { return Output::DROP };
-                    let Some(word) = load(data, s, transport) else { return Output::DROP };
-                    let Some(target) = chains.target(end & !CHAIN, word) else { return Output::DROP };
-                    at = target;
+                    let Some((chain, position)) = chains.entered(end) else { return Output::DROP };
+                    let Some(word) = load(data, chain.word(), transport) else { return Output::DROP };
+                    at = chain.target(position, word);
                 }
             }
             Fast::OneStep | Fast::Unsuited => Output::DROP,
@@ -357,6 +271,11 @@ impl Program {
         (!matches!(r.fast, Fast::Unsuited)).then_some(lengths)
     }
 
+    /// Whether the interpreter searches long chains of tests, so that packets pass few of [`Program::steps`].
+    pub fn is_searched(&self) -> bool {
+        matches!(self.runner.fast, Fast::Chained(..))
+    }
+
     /// Runs the checked tree, which tests lengths first. `headers` holds three slices: the Ethernet header or the
     /// packet data, the packet from the IP header on, and the packet from the transport header on.
     #[cold]
@@ -442,7 +361,8 @@ mod tests {
         assert!(searched >= 3, "{searched} programs with chains");
     }
 
-    /// Random steps, with chains that other steps enter anywhere, and with values that occur again in a chain.
+    /// Random steps, with chains that other steps enter anywhere, with values that occur again in a chain, and with masks of
+    /// different lengths.
     #[test]
     fn chains_end_where_their_steps_end() {
         let mut random = 0x5eed_0006u64;
@@ -450,10 +370,12 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             ((random >> 33) as u32) % n
         };
-        let mut inside = 0;
-        for _ in 0..300 {
+        let (mut inside, mut mixed) = (0, 0);
+        for round in 0..600 {
             let count = 40;
             let mut word = 0;
+            let masks: &[u32] =
+                [&[0xff][..], &[0xff, 0xfe, 0xf0, 0xfc, 0], &[0x0f, 0xf0, 0x3c, 0xff]][round % 3];
             let steps: Vec<FastStep> = (0..count)
                 .map(|i| {
                     if below(14) == 0 {
@@ -462,13 +384,17 @@ mod tests {
                     let later = i + 1 + below(count);
                     let yes = if later < count { later } else { LEAF | i };
                     let no = if i + 1 < count { i + 1 } else { LEAF | 1000 };
-                    FastStep { offset: word, transport: 0, mask: u32::MAX, value: below(9), yes, no }
+                    let mask = masks[below(masks.len() as u32) as usize];
+                    let [mask, value] =
+                        [mask, below(13) * 21 & mask].map(|n: u32| u32::from_ne_bytes(n.to_be_bytes()));
+                    FastStep { offset: word, transport: 0, mask, value, yes, no }
                 })
                 .collect();
             let mut changed = steps.clone();
             let chains = Chains::new(&mut changed);
-            let places = |t: u32| chains.places.get((t & !CHAIN) as usize).map_or(0, |p| p.1);
-            inside += changed.iter().filter(|s| s.yes & (LEAF | CHAIN) == CHAIN && places(s.yes) > 0).count();
+            let positions = changed.iter().filter_map(|s| Some(chains.entered(s.yes)?.1));
+            inside += positions.filter(|&p| p > 0).count();
+            mixed += usize::from(!chains.is_empty() && round % 3 == 1);
             let runner = Runner {
                 kind: OffsetBase::Data,
                 first: changed[0],
@@ -476,12 +402,54 @@ mod tests {
                 front: 8,
                 transport: 0,
             };
-            for (a, b) in (0..10u32).flat_map(|a| (0..10u32).map(move |b| (a, b))) {
-                let data = [a.to_ne_bytes(), b.to_ne_bytes()].concat();
-                let want = walk(&steps, 0, &data, 0).map(|leaf| Output(leaf & !LEAF));
-                assert_eq!(Some(runner.fast(&data, 0)), want, "{steps:?} {a} {b}");
+            for (a, b) in (0..256u32).flat_map(|a| (0..256u32).step_by(21).map(move |b| (a, b))) {
+                for (a, b) in [(a, b), (b, a)] {
+                    let data = [a.to_be_bytes(), b.to_be_bytes()].concat();
+                    let want = walk(&steps, 0, &data, 0).map(|leaf| Output(leaf & !LEAF));
+                    assert_eq!(Some(runner.fast(&data, 0)), want, "{steps:?} {a} {b}");
+                }
             }
         }
-        assert!(inside > 300, "chains were entered {inside} times behind their first step");
+        assert!(
+            inside > 500 && mixed > 100,
+            "chains were entered {inside} times behind their first step, {mixed} mixed"
+        );
+    }
+
+    /// Filters of nets of all lengths. The first rule that matches decides, and no rule is tried.
+    #[test]
+    fn nets_of_different_lengths_are_searched() {
+        let mut random = 0x5eed_0007u64;
+        let mut next = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 32) as u32
+        };
+        let nets: Vec<(u32, u32)> = (0..800)
+            .map(|_| {
+                let mask = u32::MAX << (next() % 25);
+                (next() & 0x0fff_ffff & mask, mask)
+            })
+            .collect();
+        let rule = |(i, (net, mask)): (usize, &(u32, u32))| {
+            let [net, mask] = [*net, *mask].map(std::net::Ipv4Addr::from);
+            format!("{} src net {net} mask {mask}", i % 7)
+        };
+        let rules: Vec<String> = nets.iter().enumerate().map(rule).collect();
+        let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+        let program = Program::from_ip_filter(&rules, &crate::NoNames, 7).unwrap().0;
+        let Fast::Chained(steps, chains) = &program.runner.fast else { panic!("{:?}", program.runner.fast) };
+        let mut found = 0;
+        for round in 0..20_000 {
+            let (net, mask) = nets[round % nets.len()];
+            let source = if round % 3 == 0 { next() & 0x0fff_ffff } else { net | next() & !mask };
+            let mut packet = [0u8; 20];
+            packet[0] = 0x45;
+            packet[12..16].copy_from_slice(&source.to_be_bytes());
+            let want = nets.iter().position(|(net, mask)| source & mask == *net).map(|i| i % 7);
+            assert_eq!(program.classify_ip(&packet).port(), want, "{source:08x}");
+            let end = walk(steps, program.runner.first.no, &packet, 20).unwrap();
+            found += usize::from(chains.entered(end).is_some());
+        }
+        assert!(found > 19_000, "{found}");
     }
 }

@@ -17,16 +17,23 @@ use castanet_native::{Code, Compiler};
 /// The largest number of tests that are compiled. The interpreter searches larger trees well, and compiling them takes long.
 pub const MAX_STEPS: usize = 4096;
 
+/// The largest number of tests that a packet passes in machine code, if the interpreter searches instead.
+const MAX_DEPTH: usize = 64;
+
 /// A compiler of classifiers.
 pub fn compiler(when: When) -> Compiler<Program> {
     Compiler::new(compile, when)
 }
 
 /// Returns the machine code of a program. None if the interpreter is as good, if the program reads the Ethernet header in front
-/// of an IP packet, if it has more than [`MAX_STEPS`] tests, or if the machine does not allow new code.
+/// of an IP packet, if it has more than [`MAX_STEPS`] tests or the
+/// interpreter finds its way through long chains of them faster, or if the machine does not allow new code.
 pub fn compile(program: &Program) -> Option<Code> {
     let lengths = program.fast_lengths()?;
     if program.steps().is_empty() || program.steps().len() > MAX_STEPS {
+        return None;
+    }
+    if program.is_searched() && lower::depth(program) > MAX_DEPTH {
         return None;
     }
     let (entry, memory) = memory::load(|module| lower::function(program, lengths, module))?;

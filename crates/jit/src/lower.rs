@@ -105,6 +105,49 @@ fn named(program: &Program) -> Vec<u32> {
     named
 }
 
+/// The steps from `at` on that test one field and that nothing but the step before leads to. `named` says how many targets name
+/// each step.
+fn chain(program: &Program, named: &[u32], at: usize) -> Vec<Step> {
+    let mut chain: Vec<Step> = Vec::new();
+    let mut next = at;
+    while let Some(step) = program.steps().get(next)
+        && (next == at || named.get(next) == Some(&1))
+        && chain.last().is_none_or(|last| (last.offset, last.mask) == (step.offset, step.mask))
+    {
+        chain.push(*step);
+        match step.no {
+            Target::Step(no) => next = no as usize,
+            Target::Output(_) => break,
+        }
+    }
+    chain
+}
+
+/// The largest number of tests that a packet passes. A switch counts as the tests of a binary search.
+pub(crate) fn depth(program: &Program) -> usize {
+    let named = named(program);
+    let mut depths = vec![0usize; program.steps().len()];
+    let of = |depths: &[usize], target: Target| match target {
+        Target::Step(at) => depths.get(at as usize).copied().unwrap_or(0),
+        Target::Output(_) => 0,
+    };
+    // Targets come after the steps that refer to them.
+    for (at, step) in program.steps().iter().enumerate().rev() {
+        let chain = chain(program, &named, at);
+        let depth = if chain.len() >= SWITCH {
+            let targets = chain.iter().map(|s| s.yes).chain(chain.last().map(|s| s.no));
+            let longest = targets.map(|t| of(&depths, t)).max().unwrap_or(0);
+            longest + chain.len().ilog2() as usize + 1
+        } else {
+            1 + of(&depths, step.yes).max(of(&depths, step.no))
+        };
+        if let Some(d) = depths.get_mut(at) {
+            *d = depth;
+        }
+    }
+    of(&depths, program.root())
+}
+
 /// The part of a word that a test compares, as the processor reads it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Field {
@@ -175,7 +218,7 @@ impl Lower<'_, '_> {
             return;
         };
         self.builder.switch_to_block(block);
-        let chain = self.chain(at);
+        let chain = chain(self.program, &self.named, at);
         let (field, value) = field(self.program, step);
         let loaded = self.load(field);
         if chain.len() >= SWITCH {
@@ -184,23 +227,6 @@ impl Lower<'_, '_> {
         let equal = self.builder.ins().icmp_imm_s(IntCC::Equal, loaded, constant(field.size, value));
         let (yes, no) = (self.block(step.yes), self.block(step.no));
         self.builder.ins().brif(equal, yes, &[], no, &[]);
-    }
-
-    /// The steps from `at` on that test one field and that nothing but the step before leads to.
-    fn chain(&self, at: usize) -> Vec<Step> {
-        let mut chain: Vec<Step> = Vec::new();
-        let mut next = at;
-        while let Some(step) = self.program.steps().get(next)
-            && (next == at || self.named.get(next) == Some(&1))
-            && chain.last().is_none_or(|last| (last.offset, last.mask) == (step.offset, step.mask))
-        {
-            chain.push(*step);
-            match step.no {
-                Target::Step(no) => next = no as usize,
-                Target::Output(_) => break,
-            }
-        }
-        chain
     }
 
     fn switch(&mut self, chain: &[Step], loaded: Value) {
