@@ -17,7 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aspl;
-mod chart;
+pub mod chart;
 pub mod control;
 pub mod curves;
 pub mod fig8;

@@ -200,6 +200,12 @@ pub struct Run {
     /// Make the machine code of all classifiers before the router starts.
     #[arg(long, conflicts_with_all = ["no_jit", "no_optimize"])]
     pub jit_first: bool,
+    /// Measure what each element costs, in a sample of the time, and print a table after the run.
+    #[arg(long)]
+    pub profile: bool,
+    /// Also draw a flame graph of the profile.
+    #[arg(long, value_name = "FILE.svg", requires = "profile")]
+    pub flame: Option<PathBuf>,
     /// Simulate time, starting SECONDS after 1970. The run ends when nothing is left to do.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1000000000")]
     pub simtime: Option<String>,

@@ -37,6 +37,7 @@ mod pass;
 mod pretty;
 mod privileges;
 mod processor;
+mod profile;
 mod prolac;
 mod provides;
 mod requests;

@@ -6,6 +6,7 @@ use crate::classes::BuiltIn;
 use crate::devirtualize::Loader;
 use crate::load::{Loaded, Source, complain, load_in, show};
 use crate::processor::Processors;
+use crate::profile::Profile;
 use crate::reread::{Reader, reread};
 use crate::signals::{self, Hangup};
 use crate::{live, requests, summary};
@@ -153,6 +154,9 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     held.give_up()?;
     let live = (!args.quiet && std::io::stderr().is_terminal())
         .then(|| live::Line::start("running", ", Ctrl-C stops"));
+    if args.profile {
+        running.begin_profile();
+    }
     let start = Instant::now();
     let ran = router.run();
     let elapsed = start.elapsed();
@@ -161,6 +165,9 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     drop(mount);
     ran.map_err(|e| format!("a worker could not be started: {}", crate::load::reason(&e)))?;
     let answers = requests::answer(&mut router, &args.handlers);
+    let profile =
+        args.profile.then(|| router.read(None, "profile", "")).transpose().map_err(|e| e.to_string())?;
+    let profile = profile.map(|text| Profile::parse(&text));
     let summary = (!args.quiet).then(|| summary::Summary::of(&mut router, elapsed));
     // The messages of panics and failed calls have been printed.
     let mut failed = running.panics() > 0 || running.failed_calls() > 0;
@@ -182,5 +189,20 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
             let _ = std::io::stderr().lock().write_all(text.as_bytes());
         }
     }
+    if let Some(profile) = profile {
+        show_profile(args, &profile)?;
+    }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Prints a profile, and draws it. Standard output has only one document in JSON, and with -h it has only values.
+fn show_profile(args: &Run, profile: &Profile) -> Result<(), String> {
+    if args.configuration.json {
+        let _ = writeln!(std::io::stderr().lock(), "{}", profile.json());
+    } else if args.handlers.is_empty() {
+        crate::load::write_out(None, &profile.text())?;
+    } else {
+        let _ = std::io::stderr().lock().write_all(profile.text().as_bytes());
+    }
+    args.flame.as_ref().map_or(Ok(()), |file| crate::load::write_out(Some(file), &profile.flame()))
 }

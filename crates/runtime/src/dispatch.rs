@@ -342,6 +342,17 @@ impl Router for Nodes {
                     }
                     _ => Err(HandlerError::from("'timewarp': expected a positive number").into()),
                 },
+                GlobalWrite::Profile => match value.trim() {
+                    "true" | "1" => {
+                        shared.set_profiling(true);
+                        Ok(())
+                    }
+                    "false" | "0" => {
+                        shared.set_profiling(false);
+                        Ok(())
+                    }
+                    _ => Err(HandlerError::from("'profile': expected true or false").into()),
+                },
                 GlobalWrite::Swap(command) => {
                     shared.supervisor.command_soon(from, command, value, core.clock().clone())
                 }

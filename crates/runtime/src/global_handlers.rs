@@ -38,6 +38,8 @@ pub(crate) enum GlobalWrite {
     Stop,
     /// Changes the speed of the clock.
     Timewarp,
+    /// Begins or ends a profile.
+    Profile,
     /// A client's command about the next configuration: replace the current one, load a package, or show the plan of a
     /// swap.
     Swap(SwapCommand),
@@ -55,7 +57,7 @@ const fn swap(name: &'static str, doc: &'static str, command: SwapCommand) -> Gl
 }
 
 /// The global handlers that every router has.
-static ALWAYS: [GlobalHandler; 13] = [
+static ALWAYS: [GlobalHandler; 14] = [
     value("version", "The version of Click whose language and interfaces this program has.", |_| {
         CLICK_VERSION.to_string()
     }),
@@ -84,6 +86,18 @@ static ALWAYS: [GlobalHandler; 13] = [
         ),
         read: Some(GlobalRead::Anywhere(Shared::workers)),
         write: None,
+    },
+    GlobalHandler {
+        spec: HandlerSpec::new(
+            "profile",
+            HandlerFlags::READ_WRITE,
+            "The cost of elements, measured in a sample of the time. Write true to begin a profile, and false to end it. \
+             One line per worker and element: the worker, the element and its class (both - for the run loop), the \
+             nanoseconds, the packets, separated by tabs.",
+            ValueKind::Table,
+        ),
+        read: Some(GlobalRead::Anywhere(Shared::profile)),
+        write: Some(GlobalWrite::Profile),
     },
     GlobalHandler {
         spec: HandlerSpec::new(

@@ -49,6 +49,7 @@ pub mod options;
 mod pairs;
 mod panics;
 mod prepare;
+mod profile;
 mod pull;
 mod push;
 mod quanta;

@@ -9,6 +9,7 @@
 use crate::compiled::Compiled;
 use crate::mail::Mail;
 use crate::node::{Body, NONE, Node, Rest};
+use crate::profile::Sampler;
 use crate::quanta::Quanta;
 use crate::shared::Shared;
 use crate::tasks::Tasks;
@@ -66,6 +67,8 @@ pub struct Nodes {
     pub(crate) tasks: Tasks,
     /// The tasks that may get several turns at once.
     pub(crate) quanta: Quanta,
+    /// Measures what elements cost, when the router is profiled.
+    pub(crate) sampler: Sampler,
     /// The channel through which the inbox delivers mail to this worker.
     pub(crate) mail: Option<Receiver<Mail>>,
     pub(crate) shared: Arc<Shared>,
@@ -102,6 +105,7 @@ impl Nodes {
             panicked: PanickedElements::default(),
             tasks,
             quanta,
+            sampler: Sampler::default(),
             mail: None,
             shared,
         }

@@ -15,7 +15,7 @@ use castanet_element::{
 };
 use castanet_packet::{Batch, Packet, pool};
 use castanet_spec::{HandlerFlags, Reason};
-use castanet_typed::Typed;
+use castanet_typed::{Typed, TypedAction, TypedElement};
 use std::any::Any;
 use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
@@ -46,6 +46,15 @@ impl Object for Disabled {
 }
 
 impl Lifecycle for Disabled {}
+
+/// An element for the place of another one, while that is being replaced.
+pub(crate) fn idle_element() -> TypedElement {
+    Typed::new(Box::new(Disabled { inputs: 0 }))
+}
+/// An action for the place of another one, while that is being replaced.
+pub(crate) fn idle_action() -> TypedAction {
+    Typed::new(Box::new(Disabled { inputs: 0 }))
+}
 
 impl Action for Disabled {
     fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
@@ -171,6 +180,7 @@ impl Worker {
         while let Err((report, panic)) = caught(|| self.run_loop()) {
             self.nodes.unwind_to(&self.core, (0, 0, 0));
             let (culprit, lost, what) = self.nodes.collect(&mut self.core, report, None);
+            self.nodes.end_sample();
             let shared = self.nodes.shared.clone();
             let Some(culprit) = culprit else {
                 shared.session.print(&format!("the run loop panicked: {what}"));

@@ -8,6 +8,7 @@ use crate::errors::{explain, failed};
 use crate::link;
 use crate::mail::{Inbox, Mail};
 use crate::options::{Options, Settings};
+use crate::profile::Meters;
 use crate::session::Session;
 use crate::shared::{Held, Shared, Supervisor};
 use crate::sleep::Sleeper;
@@ -391,6 +392,7 @@ pub(crate) fn prepare(
         retired: AtomicBool::new(false),
         barrier: Barrier::default(),
         held,
+        meters: Meters::new(workers),
         session,
         supervisor,
     });

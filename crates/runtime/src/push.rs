@@ -179,6 +179,9 @@ impl Nodes {
         let Node { me, body, .. } = self.nodes.get(n)?;
         let (me, is_locked) = (*me, matches!(body, Body::Locked(..)));
         let mut batch = std::mem::replace(&mut self.current, self.spare.pop().unwrap_or_default());
+        if is_locked && let Some(meter) = &self.sampler.meter {
+            meter.count(me, batch.len());
+        }
         let reached = if is_locked {
             self.visit(core, n, Purpose::Push, false, |state, cx| match &mut state.instance {
                 Instance::Element(e) => e.push(port, &mut batch, cx),

@@ -10,6 +10,7 @@ use crate::initialise::Context;
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::prepare::{Site, build_one};
+use crate::profile::{unwrap_action, unwrap_element};
 use crate::quanta::Quanta;
 use crate::shared::Shared;
 use castanet_element::count::move_counts;
@@ -164,6 +165,12 @@ impl Nodes {
         } else {
             let scheduled =
                 self.guard(core, element, |_, core| initialise(&mut new, element, &context, core))??;
+            // A profile may be measuring this round.
+            match self.instance_mut(element) {
+                Some(InstanceMut::Action(a)) => unwrap_action(a),
+                Some(InstanceMut::Element(e)) => unwrap_element(e),
+                None => {}
+            }
             if keeps {
                 let moved = self.with(core, element, |old, cx| hand(old, new.common(), cx));
                 moved.ok_or_else(|| Missing::Write(format!("{name}.config")))???;

@@ -78,6 +78,10 @@ impl Running {
     pub fn panics(&self) -> u64 {
         self.session.panics.load(Ordering::Relaxed)
     }
+    /// Begins a profile: workers measure what elements cost. The global handler `profile` has the result.
+    pub fn begin_profile(&self) {
+        self.session.profiling.store(true, Ordering::Relaxed);
+    }
     /// Sets the configuration with which the router starts.
     pub(crate) fn set_current(&self, shared: &Arc<Shared>) {
         *self.current.write() = Arc::downgrade(shared);

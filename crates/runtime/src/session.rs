@@ -29,6 +29,8 @@ pub(crate) struct Session {
     pub panics: AtomicU64,
     /// The number of failed handler calls in scripts that the router itself started.
     pub failed_calls: AtomicU64,
+    /// Whether workers measure what elements cost ([`crate::profile`]).
+    pub profiling: AtomicBool,
     /// The ledger accounts of elements that hot swaps removed.
     pub former: Former,
 }
@@ -44,6 +46,7 @@ impl Session {
             on_panic,
             panics: AtomicU64::new(0),
             failed_calls: AtomicU64::new(0),
+            profiling: AtomicBool::new(false),
             former: Former::default(),
         }
     }

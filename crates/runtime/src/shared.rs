@@ -6,6 +6,7 @@ use crate::build_state::BuildState;
 use crate::compiled::Code;
 use crate::driver_elements::DriverElement;
 use crate::mail::{Inbox, Mail};
+use crate::profile::Meters;
 use crate::session::{DEFAULT, Session};
 use castanet_element::class::Classes;
 use castanet_element::{CallError, Clock, Info, Messages, Remote};
@@ -95,6 +96,8 @@ pub struct Shared {
     pub(crate) barrier: Barrier,
     /// The resources outside the router that elements have open, and the elements that hold them.
     pub(crate) held: Held,
+    /// What elements cost on each worker.
+    pub(crate) meters: Meters,
     /// The state of the running router that hot swaps do not replace.
     pub(crate) session: Arc<Session>,
     pub(crate) supervisor: Arc<dyn Supervisor>,

@@ -144,6 +144,7 @@ impl Nodes {
         let Body::Locked(lock, _) = &self.nodes.get(n)?.body else { return None };
         let lock = lock.clone();
         let mut state = self.acquire(core, &lock, purpose)?;
+        let meter = self.sampler.meter.clone();
         let node = self.nodes.get_mut(n)?;
         let (me, base) = (node.me, node.base as usize);
         let mut taken = Taken::new(n, &mut node.body);
@@ -156,7 +157,10 @@ impl Nodes {
         self.locks += 1;
         let visit = Visit::new(core, &mut state);
         let mut cx = Cx::over(outbox, &mut *visit.core, Some(self), own, single);
-        let out = blamed(&mut cx, |cx| f(&mut *visit.state, cx));
+        let out = blamed(&mut cx, |cx| match &meter {
+            None => f(&mut *visit.state, cx),
+            Some(meter) => meter.measure(me, || f(&mut *visit.state, cx)),
+        });
         let emitted = cx.outputs().take_slot().map(|(i, p)| (i + base, p));
         let touched = cx.outputs().touched();
         drop(visit);

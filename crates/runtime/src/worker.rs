@@ -65,8 +65,13 @@ impl Worker {
                 self.core.read_clock();
             }
             self.take_mail(&shared, me);
+            let sampled =
+                shared.session.profiling.load(Ordering::Relaxed) && self.nodes.begin_sample(me as u32);
             let more = self.run_tasks(&shared);
             let fired = self.run_timers();
+            if sampled {
+                self.nodes.end_sample();
+            }
             if more || fired || self.core.has_scheduled() {
                 // `sleep` checks the descriptors itself. A busy worker does not sleep, so it must check them here.
                 if self.core.watches().any() {

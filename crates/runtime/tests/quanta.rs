@@ -97,9 +97,12 @@ fn naive(text: &str, names: &[String]) -> Seen {
     Seen { records: by_place(&log), values }
 }
 
-fn fast(text: &str, names: &[String], batch: usize, optimize: bool) -> (Seen, u64) {
+fn fast(text: &str, names: &[String], batch: usize, optimize: bool, profile: bool) -> (Seen, u64) {
     let (options, log) = options(batch, optimize);
     let mut r: Router = load(text).build(options).unwrap_or_else(|e| panic!("{e}\n{text}")).0;
+    if profile {
+        r.running().begin_profile();
+    }
     r.run().unwrap();
     assert_eq!(r.waiting(), 0, "{text}");
     r.ledger().check();
@@ -271,7 +274,7 @@ fn nobody_can_tell_quanta_from_turns() {
         let want = naive(&text, &names);
         records += want.records.values().map(Vec::len).sum::<usize>();
         for batch in [32, 256, 7] {
-            let (got, quanta) = fast(&text, &names, batch, true);
+            let (got, quanta) = fast(&text, &names, batch, true, batch == 256);
             with += u64::from(quanta > 0);
             for (place, packets) in &want.records {
                 let got = got.records.get(place).map_or(&[][..], Vec::as_slice);

@@ -4,6 +4,7 @@
 pub mod completion;
 mod kinds;
 mod list;
+mod profile;
 mod swap;
 mod watch;
 
@@ -66,6 +67,8 @@ pub enum What {
     },
     /// Read handlers repeatedly, and show their values and rates.
     Watch(watch::Watch),
+    /// Measure what each element costs for some time, and print a table.
+    Profile(profile::Measure),
     /// Replace the running configuration (hot swap).
     Swap(swap::Swap),
     /// Load a package of classes.
@@ -159,6 +162,7 @@ fn run(a: &Ctl) -> Result<(), Failure> {
         What::Write { handler, .. } => done(a, &client.write(handler, &prepared)?)?,
         What::List { element } => list::list(&mut client, element.as_deref(), a.json)?,
         What::Watch(w) => watch::watch(&mut client, w, a.json)?,
+        What::Profile(m) => profile::profile(&mut client, m, a.json)?,
         What::Swap(s) => s.swap(&mut client, &prepared, a)?,
         What::Load { package } => {
             // The router may run in another folder, so a file is named by its absolute path.

@@ -7,6 +7,7 @@ use crate::class::{Action, AnyElement, Drive, Element, Level, Lifecycle, Object,
 use crate::cx::Cx;
 use crate::error::ElementError;
 use crate::handler::HandlerError;
+use crate::run_loop::Internals as _;
 use castanet_packet::{Batch, Packet};
 use castanet_spec::{Effects, HandlerFlags};
 use std::any::Any;
@@ -16,6 +17,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub trait Wrap: Send + 'static {
     /// Calls `f`, and runs the code of the wrapper around this call.
     fn call<R>(&self, f: impl FnOnce() -> R) -> R;
+    /// Takes notice of packets that a call pushes to the element, pulls from it, or lets its task send. Called inside
+    /// [`Wrap::call`].
+    #[inline(always)]
+    fn packets(&self, _: usize) {}
 }
 
 /// Catches a panic in a shared library and raises it again in the program that loaded the library.
@@ -42,6 +47,10 @@ impl<T: ?Sized, W: Wrap> Wrapped<T, W> {
     /// Wraps an element.
     pub fn new(inner: Box<T>, wrap: W) -> Wrapped<T, W> {
         Wrapped { inner, wrap }
+    }
+    /// Returns the element without the wrapper.
+    pub fn into_inner(self) -> Box<T> {
+        self.inner
     }
 }
 
@@ -150,28 +159,53 @@ impl<T: Inner + ?Sized + 'static, W: Wrap> Lifecycle for Wrapped<T, W> {
 
 impl<T: Inner + Action + ?Sized + 'static, W: Wrap> Action for Wrapped<T, W> {
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        self.wrap.call(|| self.inner.action(p, cx))
+        self.wrap.call(|| {
+            self.wrap.packets(1);
+            self.inner.action(p, cx)
+        })
     }
     fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.wrap.call(|| self.inner.action_batch(batch, cx))
+        self.wrap.call(|| {
+            self.wrap.packets(batch.len());
+            self.inner.action_batch(batch, cx)
+        })
     }
 }
 
 impl<T: Inner + Element + ?Sized + 'static, W: Wrap> Element for Wrapped<T, W> {
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.wrap.call(|| self.inner.push(port, batch, cx))
+        self.wrap.call(|| {
+            self.wrap.packets(batch.len());
+            self.inner.push(port, batch, cx)
+        })
     }
     fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.wrap.call(|| self.inner.push_one(port, p, cx))
+        self.wrap.call(|| {
+            self.wrap.packets(1);
+            self.inner.push_one(port, p, cx)
+        })
     }
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        self.wrap.call(|| self.inner.pull(port, max, into, cx))
+        let before = into.len();
+        self.wrap.call(|| {
+            self.inner.pull(port, max, into, cx);
+            self.wrap.packets(into.len().saturating_sub(before));
+        })
     }
     fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        self.wrap.call(|| self.inner.pull_one(port, cx))
+        self.wrap.call(|| {
+            let p = self.inner.pull_one(port, cx);
+            self.wrap.packets(usize::from(p.is_some()));
+            p
+        })
     }
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        self.wrap.call(|| self.inner.task(cx))
+        let before = cx.outputs().waiting();
+        self.wrap.call(|| {
+            let turn = self.inner.task(cx);
+            self.wrap.packets(cx.outputs().waiting().saturating_sub(before));
+            turn
+        })
     }
     fn plain_turns(&self, cx: &Cx<'_>) -> usize {
         self.wrap.call(|| self.inner.plain_turns(cx))

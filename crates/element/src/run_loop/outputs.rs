@@ -88,6 +88,12 @@ impl<'a> Outputs<'a> {
     pub fn take_slot(&mut self) -> Option<(usize, Packet)> {
         self.slot.take().map(|p| (self.slot_edge as usize, p))
     }
+    /// The number of packets in the slot and on the edges of the running element.
+    pub(crate) fn waiting(&self) -> usize {
+        let EdgeRange { base, count, .. } = self.range;
+        let edges = self.edges.iter().skip(base as usize).take(count as usize);
+        edges.map(|e| e.batch.len()).sum::<usize>() + usize::from(self.slot.is_some())
+    }
     /// Returns the edge with index `i`.
     #[inline(always)]
     pub fn edge_at(&mut self, i: usize) -> Option<&mut Edge> {

@@ -299,7 +299,7 @@ impl Router for Net {
                     self.shared.stop(requests(value));
                     Ok(())
                 }
-                GlobalWrite::Timewarp | GlobalWrite::Swap(_) => Err(missing),
+                GlobalWrite::Timewarp | GlobalWrite::Profile | GlobalWrite::Swap(_) => Err(missing),
             };
         };
         if !self.has(core, element, handler).1 {

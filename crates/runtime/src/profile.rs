@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measures how much time each element takes.
+//!
+//! A worker measures a sample of the rounds of its run loop. In such a round, wrappers around all elements note when each
+//! call begins and ends. In all other rounds the elements have no wrappers, so the cost is that of the measured rounds only.
+//! An element's time does not include that of the elements from which it pulls. The time between calls is that of the run
+//! loop.
+
+#[cfg(test)]
+mod tests;
+
+use crate::node::Body;
+use crate::nodes::Nodes;
+use crate::panics::{idle_action, idle_element};
+use crate::shared::Shared;
+use castanet_element::package::{Inner, Wrap, Wrapped};
+use castanet_element::{Action, AnyElement};
+use castanet_typed::{Typed, TypedAction, TypedElement};
+use std::any::Any;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+/// At most one of so many rounds of a run loop is measured. A measured round takes several times as long as others if
+/// packets move one by one.
+const ROUNDS: u64 = 256;
+/// The number of readings of the clock that show what a reading costs.
+const READINGS: usize = 200;
+
+/// What one element has cost in the measured rounds.
+#[derive(Default)]
+struct Cost {
+    /// Nanoseconds.
+    time: AtomicI64,
+    packets: AtomicU64,
+}
+
+/// The costs of a worker's elements. Only the worker writes them; other threads read them.
+pub(crate) struct Meter {
+    /// The costs by element, and last those of the run loop.
+    costs: Box<[Cost]>,
+    /// The clock, in nanoseconds.
+    now: fn() -> u64,
+    /// What it costs to read the clock, in nanoseconds.
+    reading: i64,
+    /// The element that is running, as an index of `costs`, and the time since which it runs.
+    running: AtomicU64,
+    since: AtomicU64,
+    /// Whether the costs belong to an earlier profile. The worker clears them before its next measured round.
+    stale: AtomicBool,
+}
+
+/// The time since the program first asked for it, in nanoseconds.
+fn monotonic() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
+impl Meter {
+    /// A meter for a router with so many elements.
+    fn new(elements: usize, now: fn() -> u64) -> Meter {
+        let between = (0..READINGS).map(|_| {
+            let before = now();
+            now().saturating_sub(before)
+        });
+        Meter {
+            reading: between.min().unwrap_or(0) as i64,
+            costs: (0..=elements).map(|_| Cost::default()).collect(),
+            now,
+            running: AtomicU64::new(elements as u64),
+            since: AtomicU64::new(0),
+            stale: AtomicBool::new(false),
+        }
+    }
+
+    /// Ends the time of what is running, and begins that of `next`. Returns what was running.
+    fn turn_to(&self, next: u64) -> u64 {
+        let now = (self.now)();
+        let before = self.running.load(Ordering::Relaxed);
+        if let Some(cost) = self.costs.get(before as usize) {
+            let time = now.wrapping_sub(self.since.load(Ordering::Relaxed)) as i64 - self.reading;
+            cost.time.store(cost.time.load(Ordering::Relaxed).wrapping_add(time), Ordering::Relaxed);
+        }
+        self.running.store(next, Ordering::Relaxed);
+        self.since.store(now, Ordering::Relaxed);
+        before
+    }
+
+    /// Calls `f`, which runs an element, and measures the call.
+    #[inline]
+    pub(crate) fn measure<R>(&self, element: u32, f: impl FnOnce() -> R) -> R {
+        let before = self.turn_to(u64::from(element));
+        let out = f();
+        self.turn_to(before);
+        out
+    }
+
+    /// Counts packets of an element.
+    #[inline]
+    pub(crate) fn count(&self, element: u32, packets: usize) {
+        if let Some(cost) = self.costs.get(element as usize) {
+            cost.packets
+                .store(cost.packets.load(Ordering::Relaxed).wrapping_add(packets as u64), Ordering::Relaxed);
+        }
+    }
+
+    /// Begins a measured round.
+    fn begin(&self) {
+        if self.stale.swap(false, Ordering::Relaxed) {
+            for cost in &self.costs {
+                cost.time.store(0, Ordering::Relaxed);
+                cost.packets.store(0, Ordering::Relaxed);
+            }
+        }
+        self.running.store(self.costs.len() as u64 - 1, Ordering::Relaxed);
+        self.since.store((self.now)(), Ordering::Relaxed);
+    }
+
+    /// The elements (none for the run loop) with their time in nanoseconds and their packets. Leaves out those that were not
+    /// measured.
+    fn values(&self) -> impl Iterator<Item = (Option<usize>, u64, u64)> {
+        let loop_at = self.costs.len() - 1;
+        let costs = self.costs.iter().enumerate().filter(|_| !self.stale.load(Ordering::Relaxed));
+        costs.filter_map(move |(e, cost)| {
+            let time = cost.time.load(Ordering::Relaxed);
+            let packets = cost.packets.load(Ordering::Relaxed);
+            // The cost of the clock is taken off each time, so that a very short time may come out below zero.
+            (time != 0 || packets != 0).then(|| ((e != loop_at).then_some(e), time.max(0) as u64, packets))
+        })
+    }
+}
+
+/// Measures the calls of an element.
+struct Timed {
+    meter: Arc<Meter>,
+    element: u32,
+}
+
+impl Wrap for Timed {
+    #[inline]
+    fn call<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.meter.measure(self.element, f)
+    }
+    #[inline]
+    fn packets(&self, n: usize) {
+        self.meter.count(self.element, n);
+    }
+}
+
+/// The meters of all workers of a configuration. A meter is made when its worker measures for the first time.
+pub(crate) struct Meters(Box<[OnceLock<Arc<Meter>>]>);
+
+impl Meters {
+    pub(crate) fn new(workers: usize) -> Meters {
+        Meters((0..workers).map(|_| OnceLock::new()).collect())
+    }
+}
+
+/// When a worker measures its next round.
+#[derive(Default)]
+pub(crate) struct Sampler {
+    /// The number of measured rounds.
+    measured: u64,
+    /// The number of rounds before the next measured one.
+    left: u64,
+    /// Present in a measured round.
+    pub(crate) meter: Option<Arc<Meter>>,
+}
+
+impl Sampler {
+    /// Whether the next round is measured. The first rounds are measured more often, so that short runs have samples too. The
+    /// distance between two measured rounds varies, so that no periodic work is missed.
+    fn is_due(&mut self) -> bool {
+        if self.left > 0 {
+            self.left -= 1;
+            return false;
+        }
+        self.measured = self.measured.wrapping_add(1);
+        let distance = (self.measured / 4).clamp(2, ROUNDS);
+        let mixed = self.measured.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        self.left = distance / 2 + mixed % distance;
+        true
+    }
+}
+
+/// The wrapper of an element in a measured round.
+type TimedElement = Wrapped<dyn AnyElement, Timed>;
+/// The wrapper of an action in a measured round.
+type TimedAction = Wrapped<dyn Action, Timed>;
+
+fn wrap_element(place: &mut TypedElement, timed: Timed) {
+    let e = std::mem::replace(place, idle_element()).into_inner();
+    *place = Typed::new(Box::new(TimedElement::new(e, timed)));
+}
+fn wrap_action(place: &mut TypedAction, timed: Timed) {
+    let a = std::mem::replace(place, idle_action()).into_inner();
+    *place = Typed::new(Box::new(TimedAction::new(a, timed)));
+}
+
+/// Takes the wrapper off an element, if it has one.
+pub(crate) fn unwrap_element(place: &mut TypedElement) {
+    if place.any().is::<TimedElement>() {
+        let e: Box<dyn Any> = std::mem::replace(place, idle_element()).into_inner();
+        if let Ok(timed) = e.downcast::<TimedElement>() {
+            *place = Typed::new(timed.into_inner());
+        }
+    }
+}
+/// Takes the wrapper off an action, if it has one.
+pub(crate) fn unwrap_action(place: &mut TypedAction) {
+    if place.any().is::<TimedAction>() {
+        let a: Box<dyn Any> = std::mem::replace(place, idle_action()).into_inner();
+        if let Ok(timed) = a.downcast::<TimedAction>() {
+            *place = Typed::new(timed.into_inner());
+        }
+    }
+}
+
+impl Nodes {
+    /// Called before a round of the run loop if the router is profiled. Begins to measure, if this round is one of the
+    /// sample. Returns whether it is.
+    pub(crate) fn begin_sample(&mut self, worker: u32) -> bool {
+        if !self.sampler.is_due() {
+            return false;
+        }
+        let Some(slot) = self.shared.meters.0.get(worker as usize) else { return false };
+        let elements = self.places.len();
+        let meter = slot.get_or_init(|| Arc::new(Meter::new(elements, monotonic))).clone();
+        let timed = |element: u32| Timed { meter: meter.clone(), element };
+        for node in &mut self.nodes {
+            match &mut node.body {
+                Body::Element(e) | Body::Reaching(e, _) => wrap_element(e, timed(node.me)),
+                Body::Chain(members) => {
+                    members.iter_mut().for_each(|m| wrap_action(&mut m.action, timed(m.me)))
+                }
+                // Calls of locked elements are measured where they are made ([`Nodes::visit`]).
+                Body::Locked(..) | Body::Busy | Body::Meeting(_) => {}
+            }
+        }
+        meter.begin();
+        self.sampler.meter = Some(meter);
+        true
+    }
+
+    /// Ends a measured round.
+    pub(crate) fn end_sample(&mut self) {
+        let Some(meter) = self.sampler.meter.take() else { return };
+        // Nothing runs but the run loop, whose time ends here.
+        meter.turn_to(meter.costs.len() as u64 - 1);
+        for node in &mut self.nodes {
+            match &mut node.body {
+                Body::Element(e) | Body::Reaching(e, _) => unwrap_element(e),
+                Body::Chain(members) => members.iter_mut().for_each(|m| unwrap_action(&mut m.action)),
+                Body::Locked(..) | Body::Busy | Body::Meeting(_) => {}
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Begins a new profile, or ends the profile.
+    pub(crate) fn set_profiling(&self, on: bool) {
+        if on {
+            for meter in self.meters.0.iter().filter_map(OnceLock::get) {
+                meter.stale.store(true, Ordering::Relaxed);
+            }
+        }
+        self.session.profiling.store(on, Ordering::Relaxed);
+    }
+
+    /// Returns the value of the global handler `profile`.
+    pub(crate) fn profile(&self) -> String {
+        let mut out = String::new();
+        for (worker, meter) in self.meters.0.iter().enumerate() {
+            for (element, time, packets) in meter.get().into_iter().flat_map(|m| m.values()) {
+                let name = element.map_or("-", |e| self.graph.name(e));
+                let class = element.and_then(|e| self.graph.element(e)).map_or("-", |e| e.class.as_str());
+                let _ = writeln!(out, "{worker}\t{name}\t{class}\t{time}\t{packets}");
+            }
+        }
+        out
+    }
+}
