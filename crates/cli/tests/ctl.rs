@@ -157,6 +157,25 @@ fn workers_and_their_load() {
 }
 
 #[test]
+fn profiles_of_a_running_router() {
+    let b = Bench::new();
+    let text = "InfiniteSource -> Counter -> Discard;";
+    let _live = start(&b, "castanet", &["run", "-q", "-u", "s", "-e", text]);
+    let table = ctl(&b, &["profile", "--seconds", "0.2", "--flame", "f.svg"]);
+    assert!(table.out.starts_with("ELEMENT") && table.out.contains("Counter@2"), "{table:?}");
+    assert!(std::fs::read_to_string(b.path("f.svg")).unwrap().ends_with("</svg>\n"));
+    let json: serde_json::Value =
+        serde_json::from_str(&ctl(&b, &["profile", "--seconds", "0.2", "--json"]).out).unwrap();
+    let rows = json["elements"].as_array().unwrap();
+    assert!(rows.iter().any(|r| r["class"] == "Counter" && r["packets"].as_u64() > Some(0)), "{json}");
+    // The profile has ended.
+    let read = || ctl(&b, &["read", "profile"]).out;
+    let ended = read();
+    until("the last round is over", || read() == read());
+    assert!(!ended.is_empty());
+}
+
+#[test]
 fn something_else_listens_there() {
     let b = Bench::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

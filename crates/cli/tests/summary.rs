@@ -62,3 +62,22 @@ Held
   arp                  3";
     assert_eq!(sections, want);
 }
+
+#[test]
+fn profiles_are_printed_and_drawn() {
+    let b = bench();
+    let text = "a :: InfiniteSource(LIMIT 20000, STOP true) -> Counter -> Discard;";
+    let ran = b.run("castanet", &["run", "-q", "--profile", "--flame", "f.svg", "-e", text], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[0].starts_with("ELEMENT ") && lines[0].ends_with("  NS/PACKET     PACKETS"), "{}", ran.out);
+    assert!(lines.iter().any(|l| l.starts_with("Counter@2 ")), "{}", ran.out);
+    assert!(lines.last().unwrap().starts_with("measured: "), "{}", ran.out);
+    let flame = std::fs::read_to_string(b.path("f.svg")).unwrap();
+    assert!(flame.contains("Counter@2 :: Counter") && roxmltree::Document::parse(&flame).is_ok(), "{flame}");
+    // Values alone are on standard output.
+    let ran = b.run("castanet", &["run", "-q", "--profile", "-h", "a.count", "-e", text], "");
+    assert!(ran.err.starts_with("ELEMENT ") && !ran.out.contains("ELEMENT"), "{ran:?}");
+    let ran = b.run("castanet", &["run", "-q", "--flame", "f.svg", "-e", text], "");
+    assert_eq!(ran.code, 2, "{ran:?}");
+}

@@ -3,6 +3,7 @@
 //!
 //! Each file uses only files that come before it in this list:
 //! - `lock`, `meeting`, `node`, `quanta`, `unwind`, [`compiled`]: the nodes of the run loop, and code that was compiled for a configuration.
+//!   `disabled` is the element that takes the place of another one, and `profile` measures what elements cost.
 //! - [`options`], `errors`, [`ledger`], `session`: the options of a router, the diagnostics of its errors, its ledger,
 //!   and the state that hot swaps keep, such as the listeners to messages.
 //! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, how workers send requests to each
@@ -10,7 +11,7 @@
 //! - `build_state`, [`driver_elements`], [`shared`]: the data of one configuration, and the elements that the driver
 //!   adds to it. [`handlers`] and [`global_handlers`] have the handlers that no class declares. `replicas` decides
 //!   which workers get a handler call, and combines their answers.
-//! - `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`, `run_quanta`: the elements of one
+//! - `nodes`, `sample`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`, `run_quanta`: the elements of one
 //!   worker, and how packets move among them.
 //! - `task_handlers`, `dispatch` answer reads and writes. `worker` is the run loop of tasks, timers and mail.
 //! - `pairs` decides which element of a new configuration replaces which element of the old one.
@@ -30,6 +31,7 @@ mod assembly;
 mod barrier;
 mod build_state;
 pub mod compiled;
+mod disabled;
 mod dispatch;
 mod drive;
 pub mod driver_elements;
@@ -60,6 +62,7 @@ mod replicas;
 pub mod router;
 mod run_quanta;
 pub mod running;
+mod sample;
 mod session;
 pub mod shared;
 mod sleep;

@@ -9,15 +9,11 @@
 #[cfg(test)]
 mod tests;
 
-use crate::node::Body;
-use crate::nodes::Nodes;
-use crate::panics::{idle_action, idle_element};
-use crate::shared::Shared;
+use crate::disabled::{idle_action, idle_element};
 use castanet_element::package::{Inner, Wrap, Wrapped};
 use castanet_element::{Action, AnyElement};
 use castanet_typed::{Typed, TypedAction, TypedElement};
 use std::any::Any;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -48,18 +44,18 @@ pub(crate) struct Meter {
     running: AtomicU64,
     since: AtomicU64,
     /// Whether the costs belong to an earlier profile. The worker clears them before its next measured round.
-    stale: AtomicBool,
+    pub(crate) stale: AtomicBool,
 }
 
 /// The time since the program first asked for it, in nanoseconds.
-fn monotonic() -> u64 {
+pub(crate) fn monotonic() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
 impl Meter {
     /// A meter for a router with so many elements.
-    fn new(elements: usize, now: fn() -> u64) -> Meter {
+    pub(crate) fn new(elements: usize, now: fn() -> u64) -> Meter {
         let between = (0..READINGS).map(|_| {
             let before = now();
             now().saturating_sub(before)
@@ -75,7 +71,7 @@ impl Meter {
     }
 
     /// Ends the time of what is running, and begins that of `next`. Returns what was running.
-    fn turn_to(&self, next: u64) -> u64 {
+    pub(crate) fn turn_to(&self, next: u64) -> u64 {
         let now = (self.now)();
         let before = self.running.load(Ordering::Relaxed);
         if let Some(cost) = self.costs.get(before as usize) {
@@ -85,6 +81,11 @@ impl Meter {
         self.running.store(next, Ordering::Relaxed);
         self.since.store(now, Ordering::Relaxed);
         before
+    }
+
+    /// Ends the time of what is running, and begins that of the run loop.
+    pub(crate) fn turn_to_run_loop(&self) {
+        self.turn_to(self.costs.len() as u64 - 1);
     }
 
     /// Calls `f`, which runs an element, and measures the call.
@@ -106,7 +107,7 @@ impl Meter {
     }
 
     /// Begins a measured round.
-    fn begin(&self) {
+    pub(crate) fn begin(&self) {
         if self.stale.swap(false, Ordering::Relaxed) {
             for cost in &self.costs {
                 cost.time.store(0, Ordering::Relaxed);
@@ -119,7 +120,7 @@ impl Meter {
 
     /// The elements (none for the run loop) with their time in nanoseconds and their packets. Leaves out those that were not
     /// measured.
-    fn values(&self) -> impl Iterator<Item = (Option<usize>, u64, u64)> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = (Option<usize>, u64, u64)> {
         let loop_at = self.costs.len() - 1;
         let costs = self.costs.iter().enumerate().filter(|_| !self.stale.load(Ordering::Relaxed));
         costs.filter_map(move |(e, cost)| {
@@ -132,9 +133,9 @@ impl Meter {
 }
 
 /// Measures the calls of an element.
-struct Timed {
-    meter: Arc<Meter>,
-    element: u32,
+pub(crate) struct Timed {
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) element: u32,
 }
 
 impl Wrap for Timed {
@@ -149,7 +150,7 @@ impl Wrap for Timed {
 }
 
 /// The meters of all workers of a configuration. A meter is made when its worker measures for the first time.
-pub(crate) struct Meters(Box<[OnceLock<Arc<Meter>>]>);
+pub(crate) struct Meters(pub(crate) Box<[OnceLock<Arc<Meter>>]>);
 
 impl Meters {
     pub(crate) fn new(workers: usize) -> Meters {
@@ -171,7 +172,7 @@ pub(crate) struct Sampler {
 impl Sampler {
     /// Whether the next round is measured. The first rounds are measured more often, so that short runs have samples too. The
     /// distance between two measured rounds varies, so that no periodic work is missed.
-    fn is_due(&mut self) -> bool {
+    pub(crate) fn is_due(&mut self) -> bool {
         if self.left > 0 {
             self.left -= 1;
             return false;
@@ -189,11 +190,11 @@ type TimedElement = Wrapped<dyn AnyElement, Timed>;
 /// The wrapper of an action in a measured round.
 type TimedAction = Wrapped<dyn Action, Timed>;
 
-fn wrap_element(place: &mut TypedElement, timed: Timed) {
+pub(crate) fn wrap_element(place: &mut TypedElement, timed: Timed) {
     let e = std::mem::replace(place, idle_element()).into_inner();
     *place = Typed::new(Box::new(TimedElement::new(e, timed)));
 }
-fn wrap_action(place: &mut TypedAction, timed: Timed) {
+pub(crate) fn wrap_action(place: &mut TypedAction, timed: Timed) {
     let a = std::mem::replace(place, idle_action()).into_inner();
     *place = Typed::new(Box::new(TimedAction::new(a, timed)));
 }
@@ -214,71 +215,5 @@ pub(crate) fn unwrap_action(place: &mut TypedAction) {
         if let Ok(timed) = a.downcast::<TimedAction>() {
             *place = Typed::new(timed.into_inner());
         }
-    }
-}
-
-impl Nodes {
-    /// Called before a round of the run loop if the router is profiled. Begins to measure, if this round is one of the
-    /// sample. Returns whether it is.
-    pub(crate) fn begin_sample(&mut self, worker: u32) -> bool {
-        if !self.sampler.is_due() {
-            return false;
-        }
-        let Some(slot) = self.shared.meters.0.get(worker as usize) else { return false };
-        let elements = self.places.len();
-        let meter = slot.get_or_init(|| Arc::new(Meter::new(elements, monotonic))).clone();
-        let timed = |element: u32| Timed { meter: meter.clone(), element };
-        for node in &mut self.nodes {
-            match &mut node.body {
-                Body::Element(e) | Body::Reaching(e, _) => wrap_element(e, timed(node.me)),
-                Body::Chain(members) => {
-                    members.iter_mut().for_each(|m| wrap_action(&mut m.action, timed(m.me)))
-                }
-                // Calls of locked elements are measured where they are made ([`Nodes::visit`]).
-                Body::Locked(..) | Body::Busy | Body::Meeting(_) => {}
-            }
-        }
-        meter.begin();
-        self.sampler.meter = Some(meter);
-        true
-    }
-
-    /// Ends a measured round.
-    pub(crate) fn end_sample(&mut self) {
-        let Some(meter) = self.sampler.meter.take() else { return };
-        // Nothing runs but the run loop, whose time ends here.
-        meter.turn_to(meter.costs.len() as u64 - 1);
-        for node in &mut self.nodes {
-            match &mut node.body {
-                Body::Element(e) | Body::Reaching(e, _) => unwrap_element(e),
-                Body::Chain(members) => members.iter_mut().for_each(|m| unwrap_action(&mut m.action)),
-                Body::Locked(..) | Body::Busy | Body::Meeting(_) => {}
-            }
-        }
-    }
-}
-
-impl Shared {
-    /// Begins a new profile, or ends the profile.
-    pub(crate) fn set_profiling(&self, on: bool) {
-        if on {
-            for meter in self.meters.0.iter().filter_map(OnceLock::get) {
-                meter.stale.store(true, Ordering::Relaxed);
-            }
-        }
-        self.session.profiling.store(on, Ordering::Relaxed);
-    }
-
-    /// Returns the value of the global handler `profile`.
-    pub(crate) fn profile(&self) -> String {
-        let mut out = String::new();
-        for (worker, meter) in self.meters.0.iter().enumerate() {
-            for (element, time, packets) in meter.get().into_iter().flat_map(|m| m.values()) {
-                let name = element.map_or("-", |e| self.graph.name(e));
-                let class = element.and_then(|e| self.graph.element(e)).map_or("-", |e| e.class.as_str());
-                let _ = writeln!(out, "{worker}\t{name}\t{class}\t{time}\t{packets}");
-            }
-        }
-        out
     }
 }
