@@ -192,6 +192,9 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     if let Some(profile) = profile {
         show_profile(args, &profile)?;
     }
+    // The elements are freed one by one, because they may hold resources outside the program. All else is memory, which the
+    // system frees faster.
+    std::mem::forget(router.shared().clone());
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -55,6 +55,11 @@ pub fn batch_limits(
     effects: &dyn Fn(usize) -> Effects,
     tasks: &[usize],
 ) -> Vec<(usize, Option<Constraint>)> {
+    // An element without ports is reached by no path, such as a script that calls handlers when the router starts.
+    let has_ports = |e: usize| graph.inputs(e) > 0 || graph.outputs(e) > 0;
+    if (0..graph.len()).all(|e| effects(e).is_empty() || !has_ports(e) && !tasks.contains(&e)) {
+        return tasks.iter().map(|&t| (t, None)).collect();
+    }
     let calls = Calls::new(graph);
     let order = Order::new(&calls);
     let acts: Vec<bool> = (0..graph.len()).map(|e| !Effects::LOOKS.contains(effects(e))).collect();

@@ -8,7 +8,8 @@ use castanet_lang::Diagnostic;
 /// Converts the errors of element `e` to diagnostics. Each diagnostic points to a range of the element's configuration
 /// string. `doing` says what the router was doing when the errors occurred.
 pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError) -> Vec<Diagnostic> {
-    let Some(element) = graph.element(e) else { return Vec::new() };
+    // Nearly all elements have none.
+    let Some(element) = graph.element(e).filter(|_| !errors.0.is_empty()) else { return Vec::new() };
     let context = format!("While {doing} '{}':", element.declaration());
     let each = errors.0.into_iter().map(|error| {
         let whole = error.range.end > element.config.len();

@@ -155,8 +155,14 @@ fn faulty(text: &str, options: Options) -> Router {
 
 /// Runs a configuration in simulated time. Returns the router and its messages about panics.
 fn ran(text: &str, batch: usize, on_panic: OnPanic) -> (Router, Vec<String>) {
+    ran_profiled(text, batch, on_panic, false)
+}
+fn ran_profiled(text: &str, batch: usize, on_panic: OnPanic, profiled: bool) -> (Router, Vec<String>) {
     let (options, log) = simulated(batch);
     let mut r = faulty(text, Options { on_panic, ..options });
+    if profiled {
+        r.running().begin_profile();
+    }
     r.run().unwrap();
     assert_eq!(r.waiting(), 0, "{text}");
     (r, said(&log))
@@ -224,9 +230,9 @@ fn copies_on_other_ways_go_on() {
 #[test]
 fn a_disabled_element_drops_its_packets() {
     for way in WAYS {
-        for batch in [1, 32] {
+        for (batch, profiled) in [(1, false), (32, false), (1, true), (32, true)] {
             let text = format!("n :: Numbers(1, {N}, 8) {way}; DriverManager(wait 10s)");
-            let (mut r, lines) = ran(&text, batch, OnPanic::Disable);
+            let (mut r, lines) = ran_profiled(&text, batch, OnPanic::Disable, profiled);
             let what = format!("{text}, batch {batch}, {lines:?}");
             assert_eq!(lines.len(), 1, "{what}");
             assert!(lines[0].contains("it is disabled"), "{what}");
