@@ -10,6 +10,8 @@
 //!
 //! [`aspl`] reproduces the figures of the papers on optimisation passes and on the cost of elements.
 //!
+//! [`classes`] measures what an element of each class costs.
+//!
 //! [`scale`] measures the cost of sharing elements between workers, and predicts the throughput with more workers.
 //!
 //! [`veth`] compares a router between real devices with the kernel's router; [`swap`] measures hot swaps.
@@ -18,6 +20,7 @@
 
 pub mod aspl;
 pub mod chart;
+pub mod classes;
 pub mod control;
 pub mod curves;
 pub mod fig8;

@@ -171,6 +171,34 @@ impl Counted {
     }
 }
 
+/// Counts the instructions per packet of a configuration, which sends `packets` packets in each of its `$ROUNDS` rounds.
+/// `program` is this program; with `arguments` and the text of a [`Counted`], it must execute that run.
+///
+/// # Errors
+/// callgrind fails, or the configuration does not run.
+pub(crate) fn count(
+    configuration: &[u8],
+    mode: Mode,
+    packets: u64,
+    program: &Path,
+    arguments: &[&str],
+) -> Result<f64, String> {
+    let folder = tempfile::tempdir().map_err(|e| format!("a temporary folder: {e}"))?;
+    let file = folder.path().join("configuration");
+    std::fs::write(&file, configuration).map_err(|e| format!("{}: {e}", file.display()))?;
+    per_packet(packets, |rounds| {
+        let run = Counted { mode, rounds, file: file.clone() }.text();
+        collected(program, arguments.iter().copied().chain([run.as_str()]))
+    })
+}
+
+/// The instructions per packet, from those of a short and of a long run with `packets` packets in each round.
+fn per_packet(packets: u64, total: impl Fn(u64) -> Result<u64, String>) -> Result<f64, String> {
+    let [short, long] = COUNTED;
+    let difference = total(long)?.saturating_sub(total(short)?);
+    Ok(difference as f64 / ((long - short) * packets) as f64)
+}
+
 /// Counts the instructions of each subject. `program` is this program; with `arguments` and the text of a [`Counted`], it
 /// must execute that run.
 ///
@@ -182,32 +210,15 @@ pub fn instructions(
     program: &Path,
     arguments: &[&str],
 ) -> Result<Vec<f64>, String> {
-    let folder = tempfile::tempdir().map_err(|e| format!("a temporary folder: {e}"))?;
-    let file = folder.path().join("configuration");
-    let mut counts = Vec::new();
-    for subject in prepared(subjects)? {
-        let mut totals = [0, 0];
-        for (total, rounds) in totals.iter_mut().zip(COUNTED) {
-            *total = match &subject {
-                &Subject::Configuration(ref bytes, optimize) => {
-                    std::fs::write(&file, bytes).map_err(|e| format!("{}: {e}", file.display()))?;
-                    let run = Counted { mode: Mode { batch, optimize }, rounds, file: file.clone() }.text();
-                    collected(program, arguments.iter().copied().chain([run.as_str()]))?
-                }
-                Subject::Monolith => {
-                    let run = Run {
-                        contestant: Contestant::Monolith,
-                        traffic: Traffic::One,
-                        mode: Mode::plain(batch),
-                        rounds,
-                    };
-                    collected(program, ["bench", "fig8", "--count", &run.text()])?
-                }
-            };
+    let one = |subject: Subject| match subject {
+        Subject::Configuration(bytes, optimize) => {
+            count(&bytes, Mode { batch, optimize }, 2 * PACKETS, program, arguments)
         }
-        let [short, long] = totals;
-        let packets = (COUNTED[1] - COUNTED[0]) * 2 * PACKETS;
-        counts.push(long.saturating_sub(short) as f64 / packets as f64);
-    }
-    Ok(counts)
+        Subject::Monolith => per_packet(2 * PACKETS, |rounds| {
+            let contestant = Contestant::Monolith;
+            let run = Run { contestant, traffic: Traffic::One, mode: Mode::plain(batch), rounds };
+            collected(program, ["bench", "fig8", "--count", &run.text()])
+        }),
+    };
+    prepared(subjects)?.into_iter().map(one).collect()
 }

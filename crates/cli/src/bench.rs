@@ -2,6 +2,7 @@
 //! `castanet bench`: measures forwarding rates and behaviour under load.
 
 mod aspl;
+mod classes;
 mod control;
 mod curves;
 mod results;
@@ -31,6 +32,9 @@ pub enum What {
     /// What the passes of the tools do for a router, and what its elements cost (ASPLOS 2002, TOCS 2000).
     #[command(long_about = aspl::ABOUT, after_help = aspl::EXAMPLES)]
     Aspl(Box<aspl::Aspl>),
+    /// The cost of each class, compared with a Null in its place.
+    #[command(long_about = classes::ABOUT, after_help = classes::EXAMPLES)]
+    Classes(classes::Classes),
     /// Forwarded rate against offered rate, for a router between two devices and for the kernel's router.
     #[command(long_about = veth::ABOUT, after_help = veth::EXAMPLES)]
     Veth(veth::Veth),
@@ -113,6 +117,7 @@ pub fn main(arguments: &Bench) -> ExitCode {
             None => measure(fig8),
         },
         What::Aspl(arguments) => aspl::main(arguments),
+        What::Classes(arguments) => classes::main(arguments),
         What::Veth(arguments) => {
             warn();
             veth::main(arguments)

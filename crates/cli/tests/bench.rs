@@ -184,6 +184,28 @@ fn aspl_measures_the_papers_figures() {
 }
 
 #[test]
+fn classes_are_measured() {
+    let b = Bench::new();
+    let words = ["bench", "classes", "Paint", "Discard", "--seconds", "0", "--batch", "8", "--csv", "c.csv"];
+    let ran = b.run("castanet", &words, "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[1].starts_with("class  ") && lines[1].ends_with("batch 8"), "{}", ran.out);
+    assert!(lines[2].starts_with("Paint  "), "{}", ran.out);
+    assert!(ran.out.ends_with("\nnot measured:\nDiscard: it has no inputs or no outputs\n"), "{}", ran.out);
+    let csv = std::fs::read_to_string(b.path("c.csv")).unwrap();
+    assert!(csv.lines().count() == 2 && csv.contains("\nPaint,8,"), "{csv}");
+
+    let ran = b.run("castanet", &["bench", "classes", "HashDemux", "--seconds", "0", "--json"], "");
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(json["classes"][0]["element"], "HashSwitch(0, 8)");
+    assert_eq!(json["classes"][0]["costs"].as_array().unwrap().len(), 2);
+    let ran = b.run("castanet", &["bench", "classes", "Pain"], "");
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.ends_with("castanet: no class named 'Pain'\n"), "{}", ran.err);
+}
+
+#[test]
 fn aspl_measures_routers_between_devices() {
     let b = Bench::new();
     let words = ["bench", "aspl", "devices", "--points", "1", "--rounds", "1", "--seconds", "1", "--json"];

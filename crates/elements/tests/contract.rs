@@ -10,11 +10,11 @@ mod setting;
 use castanet_classes::Registry;
 use castanet_element::spec::codes::{Flow, Ports, ProcessingCode};
 use castanet_element::spec::{AlignmentCode, Capability, ClassSpec, LedgerRole, PacketCode, Reason};
-use castanet_graph::{Graph, PortKind};
+use castanet_graph::{Graph, PortKind, excerpt};
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Router};
 use castanet_testkit::{Log, number, simulated, try_router, try_router_with};
-use setting::{example, in_own_folder, neighbours};
+use setting::in_own_folder;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn everything_is_documented() {
         if !s.doc.contains("# Ports") {
             say("no part # Ports".into());
         }
-        if example(s).is_none() {
+        if s.example().is_none() {
             say("no part # Example with a ```click block".into());
         }
         for a in s.args {
@@ -192,10 +192,10 @@ const FAIL: &[&str] = &["Error"];
 fn examples_run_to_their_end() {
     let mut bad = Vec::new();
     for s in classes() {
-        let Some(text) = example(s) else { continue };
+        let Some(text) = s.example() else { continue };
         let result = in_own_folder(|| {
             let (options, log) = simulated(32);
-            let mut r = try_router(&text, options)?;
+            let mut r = try_router(text, options)?;
             if !ends(&mut r) {
                 return Err("does not come to an end".to_string());
             }
@@ -238,7 +238,7 @@ struct Setting {
 
 fn setting(graph: &Graph, e: usize, packets: usize) -> Setting {
     let (inputs, outputs) = (graph.inputs(e), graph.outputs(e));
-    let mut text = neighbours(graph, e);
+    let mut text = excerpt(graph, e, "x");
     for i in 0..inputs {
         let queue = if graph.input_kind(e, i) == PortKind::Pull { "-> Queue(100000) " } else { "" };
         let _ = writeln!(text, "n{i} :: Noise({i}, {packets}) {queue}-> [{i}] x;");
@@ -358,10 +358,10 @@ fn faults(spec: &ClassSpec, graph: &Graph, e: usize) -> Vec<String> {
 fn any_packet_is_survived_and_accounted_for() {
     let mut bad = Vec::new();
     for s in classes() {
-        let Some(text) = example(s) else { continue };
+        let Some(text) = s.example() else { continue };
         let found = in_own_folder(|| {
             // If an example does not load, the test of examples reports it.
-            let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(&text, noise::add_to) else {
+            let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(text, noise::add_to) else {
                 return Vec::new();
             };
             let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|u| u.name == s.name));

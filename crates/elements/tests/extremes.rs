@@ -61,9 +61,7 @@ fn with_value(config: &str, specs: &[ArgSpec], index: usize, value: &str) -> Str
 
 /// Returns the example of a class as a flat configuration.
 fn example(spec: &ClassSpec) -> Option<castanet_lang::Flat> {
-    let (_, rest) = spec.doc.split_once("# Example")?;
-    let (_, rest) = rest.split_once("```click\n")?;
-    let text = rest.split_once("```")?.0;
+    let text = spec.example()?;
     let mut registry = Registry::new();
     castanet_testkit::classes::add_to(&mut registry);
     let mut sources = Sources::new();

@@ -10,11 +10,11 @@ mod setting;
 use castanet_classes::Registry;
 use castanet_element::spec::ClassSpec;
 use castanet_element::{Random, Remote as _};
-use castanet_graph::{Graph, PortKind};
+use castanet_graph::{Graph, PortKind, excerpt};
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Router};
 use castanet_testkit::{Log, real, simulated, try_router_with};
-use setting::{example, in_own_folder, neighbours};
+use setting::in_own_folder;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -77,7 +77,7 @@ const ORDERS: [Order; 6] = [
 /// pull from its outputs.
 fn text(graph: &Graph, e: usize, order: Order, puller: &str) -> String {
     let (inputs, outputs) = (graph.inputs(e), graph.outputs(e));
-    let mut text = neighbours(graph, e);
+    let mut text = excerpt(graph, e, "x");
     for i in 0..inputs {
         let entry = if graph.input_kind(e, i) == PortKind::Pull { "Queue(100000)" } else { "Null" };
         let _ = writeln!(text, "i{i} :: {entry} -> [{i}] x;");
@@ -217,7 +217,7 @@ fn compound(name: &str, graph: &Graph, e: usize, id: usize) -> Option<String> {
     if graph.inputs(e) != 1 || outputs == 0 || pulls || graph.input_kind(e, 0) == PortKind::Pull {
         return None;
     }
-    let mut text = format!("elementclass {name} {{\n{}input -> x -> output;\n", neighbours(graph, e));
+    let mut text = format!("elementclass {name} {{\n{}input -> x -> output;\n", excerpt(graph, e, "x"));
     for o in 1..outputs {
         let _ = writeln!(text, "x [{o}] -> Out({});", 10 * id + o);
     }
@@ -259,8 +259,8 @@ fn compare(
 /// Returns the graph of a class's example, and the number of the element of this class. None if the example does not
 /// load on this machine, or if the class belongs to the device family.
 fn loaded(spec: &ClassSpec) -> Option<(Graph, usize)> {
-    let example = example(spec).filter(|_| !spec.module.contains("::device::"))?;
-    let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(&example, noise::add_to) else { return None };
+    let example = spec.example().filter(|_| !spec.module.contains("::device::"))?;
+    let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(example, noise::add_to) else { return None };
     let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|u| u.name == spec.name))?;
     Some((graph, e))
 }

@@ -186,6 +186,12 @@ impl ClassSpec {
     pub fn summary(&self) -> &'static str {
         self.doc.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("")
     }
+    /// The first configuration in the section `# Example` of the documentation.
+    pub fn example(&self) -> Option<&'static str> {
+        let (_, rest) = self.doc.split_once("# Example")?;
+        let (_, rest) = rest.split_once("```click\n")?;
+        rest.split_once("```").map(|(example, _)| example)
+    }
     /// All handlers: those of the class, then those of arguments, each in order of declaration.
     pub fn all_handlers(&self) -> impl Iterator<Item = &'static HandlerSpec> {
         self.handlers.iter().chain(self.arg_handlers)

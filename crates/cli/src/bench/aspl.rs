@@ -75,7 +75,7 @@ fn part(text: &str) -> Result<Part, String> {
     part.ok_or_else(|| format!("expected one of {}", PARTS.map(|p| p.0).join(", ")))
 }
 
-fn counted(text: &str) -> Result<Counted, String> {
+pub fn counted(text: &str) -> Result<Counted, String> {
     Counted::parse(text).ok_or_else(|| "expected BATCH,OPTIMIZE,ROUNDS,FILE".to_string())
 }
 

@@ -135,7 +135,7 @@ fn pulled(
     if !(0..outputs).any(pulls) {
         return None;
     }
-    let mut text = neighbours(graph, e);
+    let mut text = excerpt(graph, e, "x");
     for i in 0..graph.inputs(e) {
         let from = if code.input(i) == Processing::Push { "Idle".into() } else { upstream(i) };
         if !from.is_empty() {
@@ -159,9 +159,9 @@ fn each_example(mut look: impl FnMut(&ClassSpec, &Graph, usize) -> Vec<String>) 
         if s.module.contains("::device::") && s.name != "CompleteOffload" {
             continue;
         }
-        let Some(text) = example(s) else { continue };
+        let Some(text) = s.example() else { continue };
         let found = in_own_folder(|| {
-            let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(&text, add_to) else {
+            let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(text, add_to) else {
                 return Vec::new();
             };
             let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|u| u.name == s.name));
@@ -262,7 +262,7 @@ fn tasks_sleep_beside_idle_neighbours() {
             return bad;
         }
         for queue in ["", " -> Queue"] {
-            let mut text = neighbours(graph, e);
+            let mut text = excerpt(graph, e, "x");
             for i in 0..graph.inputs(e) {
                 let queue = if code.input(i) == Processing::Push { "" } else { queue };
                 let _ = writeln!(text, "Idle{queue} -> [{i}] x;");
