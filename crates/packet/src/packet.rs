@@ -366,14 +366,16 @@ impl Packet {
         let (mine, others) = unsafe { (self.0.shared(), other.0.shared()) };
         let owner = if self.meta().flags & SHARED == 0 {
             mine.set_link(Some(self.0));
-            mine.refs.store(1, Ordering::Relaxed);
+            // No other handle has access to the count yet, so it is stored: this handle and the new one.
+            mine.refs.store(2, Ordering::Relaxed);
             self.meta_mut().flags |= SHARED;
             self.0
         } else {
-            mine.link()?
+            let owner = mine.link()?;
+            // SAFETY: the owner lives until its count is zero, and the count includes this handle.
+            unsafe { owner.shared() }.refs.fetch_add(1, Ordering::Relaxed);
+            owner
         };
-        // SAFETY: the owner lives until its count is zero, and the count includes this handle.
-        unsafe { owner.shared() }.refs.fetch_add(1, Ordering::Relaxed);
         others.set_link(Some(owner));
         let m = self.meta();
         let o = other.meta_mut();
@@ -412,7 +414,12 @@ fn drop_shared(chunk: ChunkPtr) {
     // SAFETY: the handle being dropped was the only one with access to this chunk's metadata.
     let m = unsafe { chunk.meta().as_mut() };
     m.flags = 0;
-    if owner != chunk {
+    let is_clone = owner != chunk;
+    // SAFETY: the owner lives until its count reaches zero, and the count includes the dropped handle.
+    let refs = &unsafe { owner.shared() }.refs;
+    // If the count is 1, no other handle is left that could change it, so the slower atomic subtraction is not needed.
+    let is_last = refs.load(Ordering::Acquire) == 1 || refs.fetch_sub(1, Ordering::AcqRel) == 1;
+    if is_clone {
         // A clone's chunk is always of class 0, see `share`.
         let class = &CLASSES[0];
         m.cap = class.cap;
@@ -420,12 +427,12 @@ fn drop_shared(chunk: ChunkPtr) {
         m.buf = unsafe { chunk.buffer(class) };
         // SAFETY: no handle on this chunk is left.
         unsafe { pool::give(chunk) }
-    } else {
-        pool::count_elsewhere(1);
     }
-    // SAFETY: the owner lives until its count reaches zero, and the count included the dropped handle.
-    if unsafe { owner.shared() }.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
-        pool::count_elsewhere(-1);
+    // A clone has returned its chunk, and the last handle returns that of the owner.
+    if is_clone == is_last {
+        pool::count_elsewhere(if is_last { -1 } else { 1 });
+    }
+    if is_last {
         // SAFETY: no handle is left: this was the last of the packets that share the owner's buffer, and the packet
         // that owned the buffer was dropped before.
         unsafe { pool::give(owner) }

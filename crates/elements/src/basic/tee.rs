@@ -23,6 +23,8 @@ use castanet_element::prelude::*;
 pub struct Tee {
     args: Args,
     last: usize,
+    /// Packets on their way to an output; empty between calls.
+    copies: Batch,
 }
 
 /// Arguments of Tee.
@@ -36,7 +38,7 @@ impl Build for Tee {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         match args.n {
             Some(n) if n as usize != cx.outputs => Err(cx.wrong_outputs("N", n)),
-            _ => Ok(Tee { args, last: cx.outputs.saturating_sub(1) }),
+            _ => Ok(Tee { args, last: cx.outputs.saturating_sub(1), copies: Batch::empty() }),
         }
     }
 }
@@ -47,14 +49,23 @@ impl Element for Tee {
         for port in 0..self.last {
             for p in batch.iter_mut() {
                 match p.share() {
-                    Some(copy) => cx.emit(port, copy),
-                    None => {
-                        cx.count_drops(Reason::NoBuffer, 1);
-                    }
+                    Some(copy) => self.copies.push(copy),
+                    None => cx.count_drops(Reason::NoBuffer, 1),
                 }
             }
+            cx.forward(port, &mut self.copies);
         }
         cx.forward(self.last, batch);
+    }
+    fn push_one(&mut self, _: usize, mut p: Packet, cx: &mut Cx<'_>) {
+        cx.made(self.last as u64);
+        for port in 0..self.last {
+            match p.share() {
+                Some(copy) => cx.emit(port, copy),
+                None => cx.count_drops(Reason::NoBuffer, 1),
+            }
+        }
+        cx.emit(self.last, p);
     }
 }
 
