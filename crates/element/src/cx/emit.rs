@@ -62,6 +62,46 @@ impl Cx<'_> {
             None => self.drop_all(batch, Reason::NoPort),
         }
     }
+    /// Sends each packet of a batch to the output that `output` returns for it, and leaves the batch empty. `output` is
+    /// called once for each packet, in order. If all packets go to one output, the batch moves as a whole.
+    #[inline(always)]
+    pub fn forward_by(&mut self, batch: &mut Batch, mut output: impl FnMut(&Packet) -> usize) {
+        let mut ports = batch.iter().map(&mut output);
+        let Some(first) = ports.next() else { return };
+        let (mut alike, mut other) = (1, None);
+        for port in ports {
+            if port != first {
+                other = Some(port);
+                break;
+            }
+            alike += 1;
+        }
+        match other {
+            None => self.forward(first, batch),
+            Some(other) => self.forward_rest_by(batch, (alike, first), other, output),
+        }
+    }
+    /// The second half of [`Cx::forward_by`]. The first `alike` packets go to the output `first`, and the packet after them
+    /// to `other`.
+    #[inline(never)]
+    fn forward_rest_by(
+        &mut self,
+        batch: &mut Batch,
+        (alike, first): (usize, usize),
+        other: usize,
+        mut output: impl FnMut(&Packet) -> usize,
+    ) {
+        let mut rest = batch.drain();
+        for p in rest.by_ref().take(alike) {
+            self.emit_beside(first, p, Reason::NoPort);
+        }
+        if let Some(p) = rest.next() {
+            self.emit_beside(other, p, Reason::NoPort);
+        }
+        for p in rest {
+            self.emit_beside(output(&p), p, Reason::NoPort);
+        }
+    }
     /// Drops a packet and counts it.
     #[inline]
     pub fn drop(&mut self, p: Packet, reason: Reason) {
@@ -173,6 +213,9 @@ impl Cx<'_> {
             let v = known.take().unwrap_or_else(|| f(&mut p, self));
             match v {
                 Verdict::Next => batch.push(p),
+                Verdict::Out(port) if self.out.open == 0 => {
+                    self.emit_beside(port as usize, p, Reason::NoPort);
+                }
                 Verdict::Out(port) => self.emit(port as usize, p),
                 Verdict::Drop(reason) => self.drop(p, reason),
                 Verdict::Several => {

@@ -45,6 +45,20 @@ impl Action for CheckPaint {
         }
         cx.out_or(1, Reason::OtherPaint)
     }
+
+    /// A batch without packets of the colour moves to output 1 as a whole.
+    fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        let (anno, color) = (self.args.anno.0, self.args.color);
+        let others = batch.iter().filter(|p| p.anno_u8(anno) != color).count();
+        if others == 0 {
+            return;
+        }
+        match others == batch.len() {
+            true if cx.has_output(1) => cx.forward(1, batch),
+            true => cx.drop_all(batch, Reason::OtherPaint),
+            false => cx.apply(batch, |p, cx| self.action(p, cx)),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -74,5 +88,25 @@ mod tests {
         let mut other = Kit::<CheckPaint>::new("0, 40").unwrap();
         assert_eq!(other.act1(painted(7)).0, Verdict::Next, "another annotation");
         assert!(Kit::<CheckPaint>::new("").is_err() && with.write("color", "x").is_err());
+    }
+
+    #[test]
+    fn batches_agree_with_single_packets() {
+        for outputs in [1, 2] {
+            for pattern in [&[7u8][..], &[9], &[7, 9], &[9, 9, 9, 7], &[7, 7, 9]] {
+                for n in [1, 2, 3, 32] {
+                    let mut kit = Kit::<CheckPaint>::with_ports("7", 1, outputs).unwrap();
+                    let colours: Vec<u8> = pattern.iter().copied().cycle().take(n).collect();
+                    let out = kit.act(colours.iter().map(|c| painted(*c)));
+                    let got: Vec<_> = out.iter().map(|(port, p)| (*port, p.paint())).collect();
+                    let of = |port: usize, pass: bool| {
+                        colours.iter().filter(move |c| (**c == 7) == pass).map(move |c| (port, *c))
+                    };
+                    let want: Vec<_> = of(0, true).chain(of(1, false).filter(|_| outputs == 2)).collect();
+                    assert_eq!(got, want, "{outputs} {colours:?}");
+                    assert_eq!(kit.dropped(Reason::OtherPaint), (n - want.len()) as u64);
+                }
+            }
+        }
     }
 }

@@ -44,11 +44,31 @@ impl Build for HashSwitch {
     }
 }
 
+/// The sum of eight bytes. Adds pairs of them first, then the four sums.
+#[inline(always)]
+fn sum_of_8(bytes: u64) -> u32 {
+    const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
+    let pairs = (bytes & EVEN) + (bytes >> 8 & EVEN);
+    (pairs.wrapping_mul(0x0001_0001_0001_0001) >> 48) as u32
+}
+
+/// The sum of bytes.
+#[inline(always)]
+fn sum(bytes: &[u8]) -> u32 {
+    let (eights, mut rest) = bytes.as_chunks::<8>();
+    let mut sum = eights.iter().fold(0u32, |sum, b| sum.wrapping_add(sum_of_8(u64::from_ne_bytes(*b))));
+    if let Some((four, after)) = rest.split_first_chunk::<4>() {
+        sum = sum.wrapping_add(sum_of_8(u32::from_ne_bytes(*four).into()));
+        rest = after;
+    }
+    rest.iter().fold(sum, |sum, &b| sum.wrapping_add(b.into()))
+}
+
 impl HashSwitch {
-    #[inline]
+    #[inline(always)]
     fn output(&self, p: &Packet) -> usize {
         let Some(bytes) = p.data().get(self.args.offset as usize..self.end) else { return 0 };
-        let sum = bytes.iter().fold(0u32, |sum, &b| sum.wrapping_add(b.into()));
+        let sum = sum(bytes);
         let output = match self.outputs {
             n @ (2 | 4 | 8) => (sum ^ sum >> 4) & (n - 1),
             n => sum % n,
@@ -59,9 +79,7 @@ impl HashSwitch {
 
 impl Element for HashSwitch {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        for p in batch.drain() {
-            self.push_one(0, p, cx);
-        }
+        cx.forward_by(batch, |p| self.output(p));
     }
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
