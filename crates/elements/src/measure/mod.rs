@@ -15,6 +15,7 @@ pub mod block;
 pub mod counter;
 pub mod header_field;
 pub mod ip_rate_monitor;
+mod small_keys;
 pub mod time_range;
 pub mod timestamp_accum;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One count for each number (aggregate), and the files that the counts are written to.
 
+use crate::measure::small_keys::SmallKeys;
 use castanet_element::ElementError;
 use castanet_spec::value::twelve_digits;
 use std::collections::HashMap;
@@ -26,7 +27,7 @@ pub enum Format {
 /// One count for each number. Only counts above zero are kept.
 #[derive(Debug, Default)]
 pub struct Counts {
-    map: HashMap<u32, u64>,
+    map: HashMap<u32, u64, SmallKeys>,
     total: u64,
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of flows, in bounded memory.
 
+use crate::measure::small_keys::SmallKeys;
 use castanet_wire::ipv4::protocol;
 use castanet_wire::tcp::flag;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
 
 /// Largest number of flows that are stored.
 pub const MOST_FLOWS: usize = 1 << 20;
@@ -12,11 +14,21 @@ pub const MOST_FLOWS: usize = 1 << 20;
 const TRIES: usize = 16;
 
 /// The two ends of a flow (address and port each), the lower end first, and its protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     low: (u32, u16),
     high: (u32, u16),
     kind: u8,
+}
+
+/// Hashes the key as two words.
+impl Hash for Key {
+    #[inline]
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        let word = |(addr, port): (u32, u16)| u64::from(addr) | u64::from(port) << 32;
+        to.write_u64(word(self.low) | u64::from(self.kind) << 48);
+        to.write_u64(word(self.high));
+    }
 }
 
 impl Key {
@@ -107,7 +119,7 @@ pub struct Arrival {
 pub struct Table {
     /// The largest number of flows that are stored.
     most: usize,
-    map: HashMap<Key, Flow>,
+    map: HashMap<Key, Flow, SmallKeys>,
     /// The keys of all flows, approximately in the order of their last packets. Each key is stored with the `last` that
     /// its flow had when the key was queued.
     order: VecDeque<(Key, i64)>,
@@ -116,7 +128,7 @@ pub struct Table {
 impl Table {
     /// Makes an empty table for at most `most` flows.
     pub fn new(most: usize) -> Table {
-        Table { most, map: HashMap::new(), order: VecDeque::new() }
+        Table { most, map: HashMap::default(), order: VecDeque::new() }
     }
     /// Returns the number of flows.
     pub fn len(&self) -> usize {
