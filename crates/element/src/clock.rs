@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Clocks: real time, simulated time, and real time that is sped up or slowed down.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A source of time in nanoseconds since 1970.
@@ -8,9 +9,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 pub enum Clock {
     /// Real time of this machine. It never runs backwards within a router.
     Real {
-        /// When the clock was made.
-        start: Instant,
-        /// The time at `start`, in nanoseconds since 1970.
+        /// When the machine's monotonic clock was at 0, in nanoseconds since 1970.
         epoch: i64,
     },
     /// Simulated time. It advances by `tick` with each reading, and jumps to the next timer when no task is ready.
@@ -41,10 +40,18 @@ fn since(start: Instant) -> i64 {
     i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX)
 }
 
+/// The time of the machine's monotonic clock, in nanoseconds. Faster than [`Instant::elapsed`], which converts the time
+/// several times.
+#[inline]
+fn monotonic() -> i64 {
+    let t = clock_gettime(ClockId::Monotonic);
+    t.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec)
+}
+
 impl Clock {
     /// The machine's time.
     pub fn real() -> Clock {
-        Clock::Real { start: Instant::now(), epoch: epoch() }
+        Clock::Real { epoch: epoch().saturating_sub(monotonic()) }
     }
     /// Simulated time that starts at `start` nanoseconds since 1970 and advances by 1 ns with each reading.
     pub fn simulated(start: i64) -> Clock {
@@ -63,7 +70,7 @@ impl Clock {
     #[inline]
     pub fn now(&mut self) -> i64 {
         match self {
-            Clock::Real { start, epoch } => epoch.saturating_add(since(*start)),
+            Clock::Real { epoch } => epoch.saturating_add(monotonic()),
             Clock::Simulated { now, tick } => {
                 *now = now.saturating_add(*tick);
                 *now

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 /// `castanet-element` and its dependencies, without the standard library. `castanet sdk` copies these crates. A
 /// test compares the list with the lock file.
-pub const CRATES: [&str; 38] = [
+pub const CRATES: [&str; 41] = [
     "annotate_snippets",
     "anstyle",
     "bitflags",
@@ -25,9 +25,11 @@ pub const CRATES: [&str; 38] = [
     "cfg_if",
     "countme",
     "crossbeam_utils",
+    "errno",
     "getrandom",
     "hashbrown",
     "libc",
+    "linux_raw_sys",
     "lock_api",
     "memchr",
     "memoffset",
@@ -38,6 +40,7 @@ pub const CRATES: [&str; 38] = [
     "rand_core",
     "rowan",
     "rustc_hash",
+    "rustix",
     "scopeguard",
     "smallvec",
     "strsim",
