@@ -52,7 +52,7 @@ fn lookups(
 
 fn route_tables() {
     let mut seed = 1;
-    let addrs: Vec<u32> = (0..1 << 16).map(|_| random(&mut seed)).collect();
+    let addrs: Vec<u32> = (0..1 << 20).map(|_| random(&mut seed)).collect();
     for count in [4, 8, 16, 100] {
         let mut table = StaticTable::new();
         let _ = table.insert(Prefix::ALL, Route::default());

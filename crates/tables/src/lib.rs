@@ -8,7 +8,8 @@
 //! - [`timer_queue`], [`stride`]: scheduling by time and by tickets
 //! - [`ewma`], [`token_bucket`]: measuring and limiting rates
 //!
-//! Unsafe code is in [`ring`], in [`fifo`], and in the vector comparison of [`StaticTable`].
+//! Unsafe code is in [`ring`], in [`fifo`], in the vector comparison of [`StaticTable`], in the choice of processor
+//! instructions of [`RadixTable`], and in `memory` (prefetches and huge pages).
 #![deny(unsafe_code)]
 
 mod atomics;
@@ -20,6 +21,7 @@ mod flag_tests;
 pub mod flow;
 mod heap;
 pub mod lpm;
+mod memory;
 #[cfg(test)]
 mod models;
 pub mod ring;

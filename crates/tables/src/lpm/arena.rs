@@ -2,6 +2,8 @@
 //! Short arrays inside one vector, recycled by size. The nodes of the radix table store their children and routes in
 //! such arrays.
 
+use crate::memory::prefer_huge_pages;
+
 /// Block capacities. From two items on, a block grows by at most half, so less than a third of a block is unused.
 const SIZES: [u8; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
@@ -21,6 +23,12 @@ impl<T: Copy + Default> Arena<T> {
     #[inline]
     pub fn get(&self, at: u32) -> Option<&T> {
         self.items.get(at as usize)
+    }
+
+    /// All items, inside and outside of blocks.
+    #[inline(always)]
+    pub fn items(&self) -> &[T] {
+        &self.items
     }
 
     #[inline]
@@ -48,6 +56,7 @@ impl<T: Copy + Default> Arena<T> {
             // The vector grows by a quarter instead of doubling, because it holds most of the memory of a large
             // table.
             self.items.reserve_exact((self.items.len() / 4).max(64));
+            prefer_huge_pages(&mut self.items);
         }
         self.items.resize(end, T::default());
         Some(block)

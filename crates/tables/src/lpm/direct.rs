@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::memory::prefer_huge_pages;
+
 use super::{NotFound, Prefix, Route, TableError};
 
 const SLOTS: usize = 1 << 24;
@@ -212,7 +214,11 @@ impl DirectTable {
                 let block = match self.free_blocks.pop() {
                     Some(block) => block as usize,
                     None => {
+                        let before = self.second.capacity();
                         self.second.resize(self.second.len() + BLOCK, 0);
+                        if self.second.capacity() != before {
+                            prefer_huge_pages(&mut self.second);
+                        }
                         self.long.push(0);
                         self.long.len() - 1
                     }
@@ -254,8 +260,10 @@ impl DirectTable {
         }
         let hop = self.take_hop(route)?;
         if self.first.is_empty() {
-            // The kernel provides zeroed memory lazily, so pages that no route touches use no memory.
+            // The kernel provides zeroed memory lazily, so pages that no route touches use no memory. A huge page has the
+            // slots of half a million 24-bit prefixes.
             self.first = vec![Slot::DEFAULT.0; SLOTS];
+            prefer_huge_pages(&mut self.first);
         }
         if prefix.len > 24 {
             self.enter_block(prefix);

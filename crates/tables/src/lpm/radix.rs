@@ -7,14 +7,16 @@
 //! 14, 15 to 20, 21 to 26 and 27 to 32. Shorter prefixes are stored separately, and the longest of them is
 //! precomputed for each root.
 
+mod many;
+
 use super::arena::Arena;
 use super::{NotFound, Prefix, Route, TableError};
 
 const ROOT_BITS: u32 = 9;
 const ROOTS: usize = 1 << ROOT_BITS;
 const LEVELS: u32 = 4;
-/// Number of addresses that are looked up together, so that their cache misses overlap.
-const SIDE_BY_SIDE: usize = 8;
+/// The index of a node that is always empty: it follows the roots.
+const NOWHERE: u32 = ROOTS as u32;
 
 /// For each value of six bits, a bit mask of the prefixes of length 0 to 5 that match the value. A prefix has the same
 /// bit here as in [`Node::routes`].
@@ -56,6 +58,10 @@ struct Node {
     children_at: u32,
 }
 
+impl Node {
+    const EMPTY: Self = Self { routes: 0, children: 0, routes_at: 0, children_at: 0 };
+}
+
 /// A route, and its number in insertion order.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
@@ -66,7 +72,7 @@ struct Entry {
 /// A compressed table for any number of routes. The cost of a change is proportional to the prefix length.
 #[derive(Clone, Debug)]
 pub struct RadixTable {
-    /// The first 512 nodes are the roots.
+    /// The first 512 nodes are the roots. An empty node follows them.
     nodes: Arena<Node>,
     entries: Arena<Entry>,
     /// The routes of prefixes shorter than 9 bits. [`place`] gives the index of a prefix.
@@ -112,7 +118,7 @@ impl RadixTable {
     /// Creates an empty table.
     pub fn new() -> Self {
         Self {
-            nodes: Arena::with_fixed(ROOTS),
+            nodes: Arena::with_fixed(ROOTS + 1),
             entries: Arena::default(),
             short: vec![None; ROOTS - 1],
             fallback: vec![None; ROOTS],
@@ -332,40 +338,6 @@ impl RadixTable {
                 self.entries.get(at).map(|entry| entry.route)
             }
             None => self.fallback.get(slot as usize).copied().flatten(),
-        }
-    }
-
-    /// Looks up each address as [`Self::lookup`] does, and stores the results in `routes`. Stops at the end of the
-    /// shorter slice. Eight lookups traverse the tree in parallel.
-    pub fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
-        for (addrs, routes) in addrs.chunks(SIDE_BY_SIDE).zip(routes.chunks_mut(SIDE_BY_SIDE)) {
-            // For each address, the index of the matching entry, or u32::MAX (never a valid index) if there is none.
-            let mut entries = [u32::MAX; SIDE_BY_SIDE];
-            let mut nodes = [u32::MAX; SIDE_BY_SIDE];
-            for (node, &addr) in nodes.iter_mut().zip(addrs) {
-                *node = root(addr);
-            }
-            for level in 0..LEVELS {
-                let mut deeper = false;
-                for ((at, entry), &addr) in nodes.iter_mut().zip(&mut entries).zip(addrs) {
-                    let Some(node) = self.nodes.get(*at) else { continue };
-                    let bits = chunk(addr, level);
-                    if node.routes & MATCHES[bits as usize] != 0 {
-                        *entry = node.routes_at + rank(node.routes, Self::best(node.routes, bits));
-                    }
-                    *at = Self::child(node, bits).unwrap_or(u32::MAX);
-                    deeper |= *at != u32::MAX;
-                }
-                if !deeper {
-                    break;
-                }
-            }
-            for ((route, &entry), &addr) in routes.iter_mut().zip(&entries).zip(addrs) {
-                *route = match self.entries.get(entry) {
-                    Some(entry) => Some(entry.route),
-                    None => self.fallback.get(root(addr) as usize).copied().flatten(),
-                };
-            }
         }
     }
 

@@ -192,13 +192,13 @@ fn direct_table_agrees_with_the_model() {
     small::<DirectTable>(4, 40, 0);
 }
 
-/// Builds a table of half a million prefixes. Their lengths are similar to those of a full Internet table: mostly
+/// Builds a table of `n` prefixes and three short ones. Their lengths are similar to those of a full Internet table: mostly
 /// /24, and some of most other lengths. The prefixes longer than 24 bits share 8000 different 24-bit prefixes.
-fn half_a_million<T: Table>(seed: u64) -> (T, Model, Vec<Prefix>, Random) {
+fn full<T: Table>(seed: u64, n: usize) -> (T, Model, Vec<Prefix>, Random) {
     let mut random = Random(seed);
     let (mut table, mut model) = (T::default(), Model::new());
     let mut prefixes = Vec::new();
-    while prefixes.len() < 500_000 {
+    while prefixes.len() < n {
         let prefix = match random.below(1000) {
             0..=549 => Prefix::new(random.next(), 24),
             550..=799 => Prefix::new(random.next(), 20 + random.below(4) as u8),
@@ -217,7 +217,7 @@ fn half_a_million<T: Table>(seed: u64) -> (T, Model, Vec<Prefix>, Random) {
     insert(&mut table, &mut model, Prefix::new(0xc000_0000, 3), random.route());
     insert(&mut table, &mut model, Prefix::new(0x2200_0000, 8), random.route());
     insert(&mut table, &mut model, Prefix::ALL, random.route());
-    assert_eq!(table.len(), 500_003);
+    assert_eq!(table.len(), n + 3);
     (table, model, prefixes, random)
 }
 
@@ -232,7 +232,7 @@ fn sample(prefixes: &[Prefix], random: &mut Random, count: usize) -> Vec<u32> {
 
 /// Inserts, replaces and removes routes, with lookups in between.
 fn large<T: Table>(seed: u64) -> T {
-    let (mut table, mut model, mut prefixes, mut random) = half_a_million::<T>(seed);
+    let (mut table, mut model, mut prefixes, mut random) = full::<T>(seed, 500_000);
     check_lookups(&table, &model, &sample(&prefixes, &mut random, 3000));
     for _ in 0..40_000 {
         let prefix = prefixes[random.below(500_000) as usize];
@@ -267,6 +267,40 @@ fn half_a_million_prefixes_in_the_radix_table() {
 fn half_a_million_prefixes_in_the_direct_table() {
     let table = large::<DirectTable>(12);
     assert!(table.blocks() <= 8000 && table.blocks() > 1000);
+}
+
+/// Looks up addresses in a table of a million prefixes, then in what is left when most of them are removed.
+fn a_million<T: Table>(seed: u64) {
+    let (mut table, mut model, prefixes, mut random) = full::<T>(seed, 1_000_000);
+    check_lookups(&table, &model, &sample(&prefixes, &mut random, 20_000));
+    for &prefix in prefixes.iter().filter(|p| p.addr() & 0x300 != 0) {
+        assert_eq!(table.remove(prefix), model.remove(prefix).ok_or(NotFound));
+    }
+    assert!(table.len() > 100_000 && table.len() < 700_000);
+    check_lookups(&table, &model, &sample(&prefixes, &mut random, 20_000));
+}
+
+#[test]
+fn a_million_prefixes_in_the_radix_table() {
+    a_million::<RadixTable>(21);
+}
+
+#[test]
+fn a_million_prefixes_in_the_direct_table() {
+    a_million::<DirectTable>(22);
+}
+
+#[test]
+fn all_processors_find_the_same_routes() {
+    let (table, model, prefixes, mut random) = full::<RadixTable>(31, 20_000);
+    for n in [0, 1, 3, 31, 32, 33, 3000] {
+        let addrs: Vec<u32> = sample(&prefixes, &mut random, n / 3 + 1).into_iter().take(n).collect();
+        let (mut fast, mut plain) = (vec![None; n], vec![None; n]);
+        table.lookup_many(&addrs, &mut fast);
+        table.lookup_all(&addrs, &mut plain);
+        let want: Vec<_> = addrs.iter().map(|a| model.lookup(*a)).collect();
+        assert_eq!((&fast, &plain), (&want, &want));
+    }
 }
 
 #[test]
