@@ -147,7 +147,7 @@ fn sample(remote: &dyn Remote) -> Result<(f64, f64), String> {
 }
 
 /// Lets the router run for `length`. Returns the number of packets per second of CPU time.
-fn phase(remote: &dyn Remote, length: Duration) -> Result<f64, String> {
+pub(crate) fn phase(remote: &dyn Remote, length: Duration) -> Result<f64, String> {
     let (packets, time) = sample(remote)?;
     std::thread::sleep(length);
     let (p, t) = sample(remote)?;

@@ -12,6 +12,8 @@
 //!
 //! [`classes`] measures what an element of each class costs.
 //!
+//! [`routes`] measures full route tables.
+//!
 //! [`scale`] measures the cost of sharing elements between workers, and predicts the throughput with more workers.
 //!
 //! [`veth`] compares a router between real devices with the kernel's router; [`swap`] measures hot swaps.
@@ -34,6 +36,7 @@ mod path;
 mod process;
 pub mod report;
 pub mod rounds;
+pub mod routes;
 pub mod scale;
 mod slow;
 mod svg;

@@ -6,6 +6,7 @@ mod classes;
 mod control;
 mod curves;
 mod results;
+mod routes;
 mod scale;
 mod swap;
 mod veth;
@@ -38,6 +39,9 @@ pub enum What {
     /// Forwarded rate against offered rate, for a router between two devices and for the kernel's router.
     #[command(long_about = veth::ABOUT, after_help = veth::EXAMPLES)]
     Veth(veth::Veth),
+    /// Full route tables: lookups of random addresses, and changes of routes while packets are forwarded.
+    #[command(long_about = routes::ABOUT)]
+    Routes(routes::Routes),
     /// The cost of reading handlers over a control socket, for a router at full rate.
     Control(control::Control),
     /// How long forwarding pauses while the configuration is swapped.
@@ -125,6 +129,10 @@ pub fn main(arguments: &Bench) -> ExitCode {
         What::Control(arguments) => {
             warn();
             control::main(arguments)
+        }
+        What::Routes(arguments) => {
+            warn();
+            routes::main(arguments)
         }
         What::Swap(arguments) => {
             warn();

@@ -206,6 +206,23 @@ fn classes_are_measured() {
 }
 
 #[test]
+fn full_route_tables_are_measured() {
+    let b = Bench::new();
+    let short = ["bench", "routes", "--seconds", "0.4", "--prefixes", "3000", "--changes", "1000"];
+    let ran = b.run("castanet", &short, "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let firsts: Vec<_> = ran.out.lines().map(|l| l.split(' ').next().unwrap()).collect();
+    assert_eq!(firsts, ["3000", "class", "DirectIPLookup", "RadixIPLookup"], "{}", ran.out);
+    let ran = b.run("castanet", &[&short[..], &["--json"]].concat(), "");
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    for table in json["routes"]["tables"].as_array().unwrap() {
+        assert!(table["changes_per_second"].as_f64().unwrap() > 0.0, "{table}");
+        assert!(table["packets_per_cpu_second"]["with"]["median"].as_f64().unwrap() > 0.0, "{table}");
+    }
+    assert_eq!(b.run("castanet", &["bench", "routes", "--prefixes", "0"], "").code, 2);
+}
+
+#[test]
 fn aspl_measures_routers_between_devices() {
     let b = Bench::new();
     let words = ["bench", "aspl", "devices", "--points", "1", "--rounds", "1", "--seconds", "1", "--json"];
