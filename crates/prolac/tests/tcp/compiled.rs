@@ -2,7 +2,7 @@
 //! The compiled TCP does what the interpreted one does: it replays what the host and the interpreted TCP told each other.
 
 use super::network::{Faults, Network};
-use super::{subsets, tcp};
+use super::{states, subsets, tcp};
 use castanet_prolac::optimise::Optimisations;
 use castanet_prolac::rust::compile;
 use std::fmt::Write;
@@ -130,8 +130,14 @@ fn every_subset_compiled_replays_the_interpreted_one() {
         for end in 0..2 {
             std::fs::write(folder.path().join(format!("trace{i}-{end}")), n.trace(end)).unwrap();
         }
+        // The table of states, whose traces are separated by empty lines.
+        let ends = i == 0 || i == 15;
+        if ends {
+            let table = states::traces(&program).join("\n");
+            std::fs::write(folder.path().join(format!("table{i}")), table).unwrap();
+        }
         let mut sets = vec![Optimisations::ALL];
-        if i == 0 || i == 15 {
+        if ends {
             sets.push(Optimisations::NONE);
         }
         for (s, set) in sets.into_iter().enumerate() {
@@ -141,6 +147,12 @@ fn every_subset_compiled_replays_the_interpreted_one() {
             let _ = writeln!(library, "pub mod p{i}_{s} {{\npub use crate::runtime;\n{text}\n{HOST}}}");
             for end in 0..2 {
                 let _ = writeln!(main, "programs::p{i}_{s}::replay(include_str!(\"trace{i}-{end}\"));");
+            }
+            if ends {
+                let _ = writeln!(
+                    main,
+                    "include_str!(\"table{i}\").split(\"\\n\\n\").for_each(programs::p{i}_{s}::replay);"
+                );
             }
         }
     }

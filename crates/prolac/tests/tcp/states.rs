@@ -128,8 +128,8 @@ fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
     Some(["ok", "no-connection", "exists", "closing"][value as usize])
 }
 
-/// The next state, what is sent, and what the user is told.
-fn outcome(program: &Program, state: &str, events: &str) -> (String, String) {
+/// The next state, what is sent and what the user is told, and the calls of the TCP and of the host.
+fn outcome(program: &Program, state: &str, events: &str) -> (String, String, String) {
     let way = WAYS.iter().find(|(name, _)| *name == state).unwrap().1;
     let mut end = End::new(program, ISS, [1000, 80], Vec::new());
     for event in way.split("; ").filter(|e| !e.is_empty()) {
@@ -159,7 +159,7 @@ fn outcome(program: &Program, state: &str, events: &str) -> (String, String) {
         // An acknowledgement that an extension has delayed is sent now.
         end.tcp("fast-timeout");
     }
-    let next = STATES[end.field("state") as usize].to_string();
+    let (next, trace) = (STATES[end.field("state") as usize].to_string(), end.trace());
     let d = end.data.borrow();
     let time = |i| times.get(&i).map_or(String::new(), |t| format!("@{} ", *t as f64 / 2.0));
     let segments = d.out.iter().enumerate().map(|(i, s)| time(i) + &shown(s));
@@ -179,23 +179,33 @@ fn outcome(program: &Program, state: &str, events: &str) -> (String, String) {
     effects.extend((d.end_of_data && !before.1).then(|| "end".into()));
     let why = |n: u64| ["finished", "reset", "refused", "timeout"][n as usize].to_string();
     effects.extend(d.disconnected.map(why));
-    (next, effects.join("; "))
+    (next, effects.join("; "), trace)
+}
+
+/// The cells of the table, row by row.
+fn rows() -> impl Iterator<Item = [&'static str; 4]> {
+    let lines = include_str!("states.txt").lines().filter(|l| !l.starts_with('#') && !l.is_empty());
+    lines.map(|line| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        cells.try_into().unwrap_or_else(|_| panic!("{line}"))
+    })
+}
+
+/// A trace of each row.
+pub fn traces(program: &Program) -> Vec<String> {
+    rows().map(|[state, events, ..]| outcome(program, state, events).2).collect()
 }
 
 /// The rows of the table that do not hold.
 fn differences(program: &Program) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut rows = 0;
-    for line in include_str!("states.txt").lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [state, events, next, effects] = cells[..] else { panic!("{line}") };
+    for [state, events, next, effects] in rows() {
         let is = outcome(program, state, events);
-        if is != (next.to_string(), effects.to_string()) {
+        if (is.0.as_str(), is.1.as_str()) != (next, effects) {
             wrong.push(format!("{state} | {events} | {} | {}   instead of {next} | {effects}", is.0, is.1));
         }
-        rows += 1;
     }
-    assert!(rows > 150, "{rows}");
+    assert!(rows().count() > 150);
     wrong
 }
 
