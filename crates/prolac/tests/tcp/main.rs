@@ -10,7 +10,7 @@ mod states;
 use castanet_diagnostic::render::render_pretty;
 use castanet_diagnostic::{Diagnostic, Sources};
 use castanet_prolac::format::format;
-use castanet_prolac::load::{Extensions, Folder};
+use castanet_prolac::load::{Extensions, Files, Folder};
 use castanet_prolac::optimise::Optimisations;
 use castanet_prolac::program::Program;
 use castanet_prolac::stats::stats;
@@ -23,21 +23,28 @@ fn folder() -> PathBuf {
 
 /// The TCP with these extensions, which must have no diagnostics.
 fn tcp(extensions: &Extensions) -> Program {
+    tcp_of(&Folder, extensions)
+}
+
+/// The TCP of other files.
+fn tcp_of(files: &(dyn Files + Sync), extensions: &Extensions) -> Program {
     let path = folder().join("tcp.pc");
     let mut sources = Sources::new();
     let file = sources.add(path.to_string_lossy(), std::fs::read_to_string(&path).unwrap());
-    let (program, diagnostics) = castanet_prolac::analyse(&mut sources, file, &Folder, extensions);
+    let (program, diagnostics) = castanet_prolac::analyse(&mut sources, file, files, extensions);
     let problems: Vec<Diagnostic> = diagnostics;
     assert!(problems.is_empty(), "{}", render_pretty(&sources, &problems, false));
     program
 }
 
 /// The extensions and their files.
-const EXTENSIONS: [(&str, &str); 4] = [
+const EXTENSIONS: [(&str, &str); 6] = [
     ("Delay-Ack", "delayack.pc"),
     ("Slow-Start", "slowst.pc"),
     ("Fast-Retransmit", "fastret.pc"),
     ("Header-Prediction", "predict.pc"),
+    ("Window-Scale", "wscale.pc"),
+    ("Timestamps", "timestamp.pc"),
 ];
 
 /// All sets of extensions.
@@ -110,7 +117,9 @@ fn every_subset_exchanges_data() {
     for (i, extensions) in subsets().iter().enumerate() {
         println!("{extensions:?}");
         let program = tcp(extensions);
-        for seed in 0..6 {
+        // The first four extensions are tried longer.
+        for seed in 0..if i < 16 { 6 } else { 2 } {
+            let seed = if i < 16 { seed } else { seed * 4 + 1 };
             let faults = Faults { loss: seed * 3, repeat: seed, jitter: seed * 31 % 100 };
             exchange(&program, 100 * i as u64 + seed, faults, [20_000, 9_000]);
         }
@@ -150,6 +159,22 @@ fn a_clean_network() {
         [[0, 0], [1, 0], [0, 1], [5, 7], [1460, 1461], [40_000, 3], [30_000, 30_000]].into_iter().enumerate()
     {
         exchange(&program, seed as u64, clean, sizes);
+    }
+}
+
+/// RFC 7323, section 2: windows above 64 KiB, over a network with faults.
+#[test]
+fn large_windows() {
+    let program = tcp(&Extensions::All);
+    for (seed, loss) in [(1, 0), (2, 5)] {
+        let mut n = Network::new(&program, seed, Faults { loss, repeat: 2, jitter: 40 }, [150_000, 20_000]);
+        n.ends.iter().for_each(|e| e.data.borrow_mut().buffer = Some(500_000));
+        n.run();
+        n.check();
+        for end in 0..2 {
+            let window = n.ends[end].field("max_wnd");
+            assert!(window > 400_000 && window <= 500_000, "{window}");
+        }
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Data {
     /// Why the connection ended.
     pub disconnected: Option<u64>,
     seqno: u32,
+    /// The receive buffer, if it is not the usual one.
+    pub buffer: Option<usize>,
     /// The calls of the TCP and of the host, for a replay by the compiled program.
     trace: String,
 }
@@ -114,7 +116,10 @@ impl Glue {
                 assert!(number(1) <= d.send.len());
                 d.send.drain(..number(1));
             }
-            "receive-room" => return Value::Number((BUFFER - d.waiting.len().min(BUFFER)) as u64),
+            "receive-room" => {
+                let buffer = d.buffer.unwrap_or(BUFFER);
+                return Value::Number((buffer - d.waiting.len().min(buffer)) as u64);
+            }
             "deliver" => d.waiting.extend_from_slice(bytes(memory, &args[1], number(2))),
             "hold" => {
                 let data = bytes(memory, &args[1], number(2)).to_vec();
@@ -234,7 +239,7 @@ impl<'a> End<'a> {
 
 /// Two ends and the segments between them.
 pub struct Network<'a> {
-    ends: Vec<End<'a>>,
+    pub ends: Vec<End<'a>>,
     /// The segments on their way, by the time of arrival.
     way: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
     faults: Faults,

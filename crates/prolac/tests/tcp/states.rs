@@ -2,7 +2,8 @@
 //! The state machine: each state meets segments, calls of the user and timeouts. The rules are those of RFC 9293, section 3.10.
 
 use super::network::{End, checksum};
-use super::{subsets, tcp};
+use super::{tcp, tcp_of};
+use castanet_prolac::load::{Extensions, Files, Folder};
 use castanet_prolac::program::Program;
 use std::collections::BTreeMap;
 
@@ -40,6 +41,27 @@ const STATES: [&str; 11] = [
 const FLAGS: [&str; 6] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG"];
 const ISS: u32 = 0xffff_ffff;
 const PEER: u32 = 5_000;
+/// The first timestamp of the peer.
+const PEER_CLOCK: u32 = 0xffff_fff0;
+
+/// The options in a segment: `ws7` is a window scale, `ts1:2` a timestamp and its echo, `odd3` an unknown option of three bytes.
+fn options(words: &[&str]) -> Vec<u8> {
+    let mut b = Vec::new();
+    for word in words {
+        if let Some(n) = word.strip_prefix("ws") {
+            b.extend([3, 3, n.parse().unwrap()]);
+        } else if let Some((value, echo)) = word.strip_prefix("ts").and_then(|w| w.split_once(':')) {
+            let number = |text: &str, base: u32| base.wrapping_add(text.parse::<i32>().unwrap() as u32);
+            b.extend([8, 10]);
+            b.extend(number(value, PEER_CLOCK).to_be_bytes());
+            b.extend(number(echo, ISS).to_be_bytes());
+        } else if let Some(n) = word.strip_prefix("odd") {
+            b.extend([254, n.parse().unwrap(), 8]);
+        }
+    }
+    b.resize(b.len().next_multiple_of(4), 1);
+    b
+}
 
 /// A segment of the peer, such as `FIN+ACK 1 1 +5`: flags, number, acknowledgement, bytes of data.
 fn segment(text: &str) -> Vec<u8> {
@@ -55,7 +77,8 @@ fn segment(text: &str) -> Vec<u8> {
     b[..4].copy_from_slice(&[0, 80, 3, 232]);
     b[4..8].copy_from_slice(&seqno.to_be_bytes());
     b[8..12].copy_from_slice(&ackno.to_be_bytes());
-    (b[12], b[13]) = (0x50, flags);
+    b.extend(options(&words));
+    (b[12], b[13]) = ((b.len() * 4) as u8, flags);
     b[14..16].copy_from_slice(&(option('w').unwrap_or(8_000) as u16).to_be_bytes());
     b.extend((0..option('+').unwrap_or(0)).map(|i| i as u8));
     let sum = checksum(&b).to_be_bytes();
@@ -63,8 +86,30 @@ fn segment(text: &str) -> Vec<u8> {
     b
 }
 
+/// The window and the options of a segment of the TCP, but for the MSS.
+fn shown_options(b: &[u8]) -> String {
+    let mut text = format!(" w{}", u16::from_be_bytes([b[14], b[15]]));
+    let mut list = &b[20..usize::from(b[12] >> 4) * 4];
+    while let [kind, rest @ ..] = list {
+        let length = if *kind == 1 { 1 } else { usize::from(rest[0]) };
+        let at = |n: usize| u32::from_be_bytes(list[n..n + 4].try_into().unwrap());
+        match (*kind, length) {
+            (1, _) | (2, 4) => {}
+            (3, 3) => text.push_str(&format!(" ws{}", list[2])),
+            (8, 10) => {
+                let echo = at(6).wrapping_sub(PEER_CLOCK) as i32;
+                let echo = if at(6) == 0 { "zero".to_string() } else { echo.to_string() };
+                text.push_str(&format!(" ts{}:{echo}", at(2).wrapping_sub(ISS) as i32));
+            }
+            other => panic!("{other:?}"),
+        }
+        list = &list[length..];
+    }
+    text
+}
+
 /// A segment of the TCP, in the same form.
-fn shown(b: &[u8]) -> String {
+fn shown(b: &[u8], with_options: bool) -> String {
     let flags: Vec<&str> = (0..6).filter(|i| b[13] >> i & 1 == 1 && *i != 3).map(|i| FLAGS[i]).collect();
     let at = |n: usize| u32::from_be_bytes(b[n..n + 4].try_into().unwrap());
     let from = |n: u32, base: u32| n.wrapping_sub(base) as i32;
@@ -76,6 +121,9 @@ fn shown(b: &[u8]) -> String {
     }
     if b[13] & 16 != 0 {
         text.push_str(&format!(" {}", from(at(8), PEER)));
+    }
+    if with_options {
+        text.push_str(&shown_options(b));
     }
     match b.len() - usize::from(b[12] >> 4) * 4 {
         0 => text,
@@ -107,6 +155,10 @@ fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
             end.tcp(word);
             return None;
         }
+        "room" => {
+            end.data.borrow_mut().buffer = rest.parse().ok();
+            return None;
+        }
         "full" => {
             end.data.borrow_mut().waiting = vec![0; 8_000];
             return None;
@@ -129,7 +181,7 @@ fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
 }
 
 /// The next state, what is sent and what the user is told, and the calls of the TCP and of the host.
-fn outcome(program: &Program, state: &str, events: &str) -> (String, String, String) {
+fn outcome(program: &Program, table: Table, [state, events]: [&str; 2]) -> (String, String, String) {
     let way = WAYS.iter().find(|(name, _)| *name == state).unwrap().1;
     let mut end = End::new(program, ISS, [1000, 80], Vec::new());
     for event in way.split("; ").filter(|e| !e.is_empty()) {
@@ -162,7 +214,7 @@ fn outcome(program: &Program, state: &str, events: &str) -> (String, String, Str
     let (next, trace) = (STATES[end.field("state") as usize].to_string(), end.trace());
     let d = end.data.borrow();
     let time = |i| times.get(&i).map_or(String::new(), |t| format!("@{} ", *t as f64 / 2.0));
-    let segments = d.out.iter().enumerate().map(|(i, s)| time(i) + &shown(s));
+    let segments = d.out.iter().enumerate().map(|(i, s)| time(i) + &shown(s, table == Table::Options));
     let segments: Vec<String> = segments.collect();
     let mut effects: Vec<String> = Vec::new();
     for same in segments.chunk_by(|a, b| a == b) {
@@ -182,9 +234,20 @@ fn outcome(program: &Program, state: &str, events: &str) -> (String, String, Str
     (next, effects.join("; "), trace)
 }
 
-/// The cells of the table, row by row.
-fn rows() -> impl Iterator<Item = [&'static str; 4]> {
-    let lines = include_str!("states.txt").lines().filter(|l| !l.starts_with('#') && !l.is_empty());
+/// The two tables: the second one shows windows and options.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Table {
+    States,
+    Options,
+}
+
+/// The cells of a table, row by row.
+fn rows(table: Table) -> impl Iterator<Item = [&'static str; 4]> {
+    let text = match table {
+        Table::States => include_str!("states.txt"),
+        Table::Options => include_str!("options.txt"),
+    };
+    let lines = text.lines().filter(|l| !l.starts_with('#') && !l.is_empty());
     lines.map(|line| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         cells.try_into().unwrap_or_else(|_| panic!("{line}"))
@@ -192,27 +255,76 @@ fn rows() -> impl Iterator<Item = [&'static str; 4]> {
 }
 
 /// A trace of each row.
-pub fn traces(program: &Program) -> Vec<String> {
-    rows().map(|[state, events, ..]| outcome(program, state, events).2).collect()
+pub fn traces(program: &Program, table: Table) -> Vec<String> {
+    rows(table).map(|[state, events, ..]| outcome(program, table, [state, events]).2).collect()
 }
 
 /// The rows of the table that do not hold.
-fn differences(program: &Program) -> Vec<String> {
+fn differences(program: &Program, table: Table) -> Vec<String> {
     let mut wrong = Vec::new();
-    for [state, events, next, effects] in rows() {
-        let is = outcome(program, state, events);
+    for [state, events, next, effects] in rows(table) {
+        let is = outcome(program, table, [state, events]);
         if (is.0.as_str(), is.1.as_str()) != (next, effects) {
             wrong.push(format!("{state} | {events} | {} | {}   instead of {next} | {effects}", is.0, is.1));
         }
     }
-    assert!(rows().count() > 150);
     wrong
 }
 
 #[test]
 fn the_table_of_states_holds() {
-    for extensions in [subsets().remove(0), castanet_prolac::load::Extensions::All] {
-        let wrong = differences(&tcp(&extensions));
+    for extensions in [Extensions::none(), Extensions::All] {
+        let wrong = differences(&tcp(&extensions), Table::States);
         assert!(wrong.is_empty(), "{extensions:?}\n{}", wrong.join("\n"));
+    }
+    assert!(rows(Table::States).count() > 150);
+}
+
+#[test]
+fn the_table_of_options_holds() {
+    let two = ["Window-Scale", "Timestamps"].map(str::to_string).into_iter().collect();
+    for extensions in [Extensions::Named(two), Extensions::All] {
+        let wrong = differences(&tcp(&extensions), Table::Options);
+        assert!(wrong.is_empty(), "{extensions:?}\n{}", wrong.join("\n"));
+    }
+    assert!(rows(Table::Options).count() > 30);
+}
+
+/// RFC 7323, section 2.3: larger shifts than 14 count as 14.
+#[test]
+fn the_largest_shift_is_14() {
+    let program = tcp(&Extensions::All);
+    for (shift, window) in [(0, 1), (13, 1 << 13), (14, 1 << 14), (15, 1 << 14), (255, 1 << 14)] {
+        let mut end = End::new(&program, ISS, [1000, 80], Vec::new());
+        for event in ["listen", &format!("SYN 0 ws{shift}"), "ACK 1 1 w1"] {
+            happen(&mut end, event);
+        }
+        assert_eq!(end.field("snd_wnd"), window);
+    }
+}
+
+/// The files of the TCP, with a timestamp that is outdated after 20 ticks instead of 24 days.
+struct Hasty;
+
+impl Files for Hasty {
+    fn read(&self, from: &str, name: &str) -> Result<(String, String), String> {
+        let (name, text) = Folder.read(from, name)?;
+        let days = (24 * 24 * 3600 * 2).to_string();
+        assert_eq!(text.contains(&days), name.ends_with("timestamp.pc"));
+        Ok((name, text.replace(&days, "20")))
+    }
+}
+
+/// RFC 7323, section 5.5: a timestamp that was not renewed for 24 days is no longer compared.
+#[test]
+fn outdated_timestamps_are_not_compared() {
+    for extensions in [Extensions::Named(["Timestamps".to_string()].into_iter().collect()), Extensions::All] {
+        let program = tcp_of(&Hasty, &extensions);
+        for (seconds, delivered) in [(9, false), (10, true)] {
+            let start = "listen; SYN 0 ts5:0; ACK 1 1 ts6:0";
+            let events = format!("{start}; wait {seconds}; ACK 1 1 +5 ts1:0; ACK 6 1 +5 ts0:0");
+            let effects = outcome(&program, Table::Options, ["CLOSED", &events]).1;
+            assert_eq!(effects.ends_with("delivered 5"), delivered, "{seconds}: {effects}");
+        }
     }
 }
