@@ -67,6 +67,7 @@ impl Host for crate::Replay {
     fn deliver_held(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, k: u32, skip: u32) { self.step(format!("deliver-held {k} {skip}")); }
     fn drop_held(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, k: u32) { self.step(format!("drop-held {k}")); }
     fn connected(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) { self.step("connected".into()); }
+    fn urgent(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, n: u32) { self.step(format!("urgent {n}")); }
     fn end_of_data(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) { self.step("end-of-data".into()); }
     fn disconnected(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, why: i32) { self.step(format!("disconnected {why}")); }
 }
@@ -128,7 +129,12 @@ fn compiled_programs_replay_the_interpreted_ones() {
     for (i, extensions) in some {
         let program = tcp(&extensions);
         let seed = 1_000 + i as u64;
-        let mut n = Network::new(&program, seed, Faults { loss: 8, repeat: 4, jitter: 60 }, [12_000, 7_000]);
+        let mut n = Network::new(
+            &program,
+            seed,
+            Faults { loss: 8, repeat: 4, jitter: 60, corrupt: 0 },
+            [12_000, 7_000],
+        );
         n.run();
         n.check();
         for end in 0..2 {

@@ -100,7 +100,7 @@ struct Shown {
 
 /// Each end sends its data and closes. `active` says whether the Prolac TCP opens the connection.
 fn exchange(program: &Program, active: bool, peer_has_timestamps: bool, loss: u64) -> Shown {
-    let data: Vec<u8> = (0..250_000u32).map(|i| (i * 7 >> 3) as u8).collect();
+    let data: Vec<u8> = (0..250_000u32).map(|i| (i * 7 / 8) as u8).collect();
     let mut end = End::new(program, 0xffff_f000, [1000, 80], Vec::new());
     end.data.borrow_mut().buffer = Some(BUFFER);
     end.data.borrow_mut().send.extend(&data);

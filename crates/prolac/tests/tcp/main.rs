@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The TCP of protocols/tcp, interpreted: two ends exchange data over a simulated network that loses, repeats and delays
-//! segments.
+//! The TCP of protocols/tcp, interpreted: two ends exchange data over a simulated network that loses, repeats, delays and
+//! corrupts segments.
 #![allow(clippy::unwrap_used)]
 
 mod compiled;
@@ -118,12 +118,14 @@ fn every_subset_exchanges_data() {
     for (i, extensions) in subsets().iter().enumerate() {
         println!("{extensions:?}");
         let program = tcp(extensions);
-        // The first four extensions are tried longer.
-        for seed in 0..if i < 16 { 6 } else { 2 } {
-            let seed = if i < 16 { seed } else { seed * 4 + 1 };
-            let faults = Faults { loss: seed * 3, repeat: seed, jitter: seed * 31 % 100 };
-            exchange(&program, 100 * i as u64 + seed, faults, [20_000, 9_000]);
+        let mut corrupted = 0;
+        // The first four extensions are tried longer: each loss from 0 to 20 %.
+        for k in 0..if i < 16 { 11 } else { 2 } {
+            let loss = if i < 16 { 2 * k } else { 5 + 5 * k };
+            let faults = Faults { loss, repeat: k, jitter: k * 31 % 100, corrupt: k % 4 * 5 };
+            corrupted += exchange(&program, 100 * i as u64 + k, faults, [12_000, 5_000]);
         }
+        assert!(i >= 16 || corrupted > 10, "{corrupted}");
     }
 }
 
@@ -144,18 +146,19 @@ fn the_source_is_formatted() {
     }
 }
 
-/// Runs one exchange and checks that each byte arrives and both ends are closed.
-fn exchange(program: &Program, seed: u64, faults: Faults, sizes: [usize; 2]) {
+/// Runs one exchange and checks that each byte arrives and both ends are closed. Returns the number of corrupted segments.
+fn exchange(program: &Program, seed: u64, faults: Faults, sizes: [usize; 2]) -> u64 {
     println!("seed {seed}, {faults:?}, {sizes:?}");
     let mut n = Network::new(program, seed, faults, sizes);
     n.run();
     n.check();
+    n.corrupted
 }
 
 #[test]
 fn a_clean_network() {
     let program = tcp(&Extensions::none());
-    let clean = Faults { loss: 0, repeat: 0, jitter: 0 };
+    let clean = Faults { loss: 0, repeat: 0, jitter: 0, corrupt: 0 };
     for (seed, sizes) in
         [[0, 0], [1, 0], [0, 1], [5, 7], [1460, 1461], [40_000, 3], [30_000, 30_000]].into_iter().enumerate()
     {
@@ -168,7 +171,12 @@ fn a_clean_network() {
 fn large_windows() {
     let program = tcp(&Extensions::All);
     for (seed, loss) in [(1, 0), (2, 5)] {
-        let mut n = Network::new(&program, seed, Faults { loss, repeat: 2, jitter: 40 }, [150_000, 20_000]);
+        let mut n = Network::new(
+            &program,
+            seed,
+            Faults { loss, repeat: 2, jitter: 40, corrupt: 0 },
+            [150_000, 20_000],
+        );
         n.ends.iter().for_each(|e| e.data.borrow_mut().buffer = Some(500_000));
         n.run();
         n.check();
@@ -185,7 +193,7 @@ fn loss_repetition_and_reordering() {
     let program = tcp(&Extensions::none());
     let schedules = std::env::var("PROLAC_SCHEDULES").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
     for seed in 0..schedules {
-        let faults = Faults { loss: seed % 20, repeat: seed % 7, jitter: seed * 13 % 150 };
+        let faults = Faults { loss: seed % 20, repeat: seed % 7, jitter: seed * 13 % 150, corrupt: 0 };
         exchange(&program, seed, faults, [(seed as usize * 379) % 9_000, (seed as usize * 911) % 9_000]);
     }
 }

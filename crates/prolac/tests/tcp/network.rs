@@ -14,12 +14,13 @@ const BUFFER: usize = 8_000;
 /// The end of simulated time, in milliseconds.
 const END: u64 = 4_000_000;
 
-/// Percentages of segments that are lost and repeated, and the largest additional delay in milliseconds.
+/// Percentages of segments that are lost, repeated and corrupted, and the largest additional delay in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Faults {
     pub loss: u64,
     pub repeat: u64,
     pub jitter: u64,
+    pub corrupt: u64,
 }
 
 /// The data of a host's connection.
@@ -33,6 +34,8 @@ pub struct Data {
     pub out: Vec<Vec<u8>>,
     pub connected: bool,
     pub end_of_data: bool,
+    /// The numbers of urgent bytes that the user was told of.
+    pub urgent: Vec<u64>,
     /// Why the connection ended.
     pub disconnected: Option<u64>,
     seqno: u32,
@@ -132,6 +135,7 @@ impl Glue {
             }
             "drop-held" => d.held[number(1)] = None,
             "connected" => d.connected = true,
+            "urgent" => d.urgent.push(args[1].number()),
             "end-of-data" => d.end_of_data = true,
             "disconnected" => d.disconnected = Some(number(1) as u64),
             other => panic!("{other}"),
@@ -246,6 +250,8 @@ pub struct Network<'a> {
     random: u64,
     now: u64,
     count: u64,
+    /// The number of segments that were corrupted.
+    pub corrupted: u64,
 }
 
 impl<'a> Network<'a> {
@@ -257,6 +263,7 @@ impl<'a> Network<'a> {
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             now: 0,
             count: 0,
+            corrupted: 0,
         };
         for (size, ports) in sizes.into_iter().zip([[1000, 80], [80, 1000]]) {
             let seqno = n.number() as u32 | 0xffff_f000;
@@ -293,9 +300,16 @@ impl<'a> Network<'a> {
             if self.number() % 100 < self.faults.loss {
                 continue;
             }
+            let mut segment = segment.clone();
+            if self.number() % 100 < self.faults.corrupt {
+                // The checksum sees every change of less than 16 bits in a row.
+                let (at, bits) = (self.number() as usize % segment.len(), 1 + self.number() as u8 % 255);
+                segment[at] ^= bits;
+                self.corrupted += 1;
+            }
             let at = self.now + 10 + self.number() % (self.faults.jitter + 1);
             self.count += 1;
-            self.way.insert((at, self.count), (to, segment.clone()));
+            self.way.insert((at, self.count), (to, segment));
         }
     }
 

@@ -80,6 +80,7 @@ fn segment(text: &str) -> Vec<u8> {
     b.extend(options(&words));
     (b[12], b[13]) = ((b.len() * 4) as u8, flags);
     b[14..16].copy_from_slice(&(option('w').unwrap_or(8_000) as u16).to_be_bytes());
+    b[18..20].copy_from_slice(&(option('u').unwrap_or(0) as u16).to_be_bytes());
     b.extend((0..option('+').unwrap_or(0)).map(|i| i as u8));
     let sum = checksum(&b).to_be_bytes();
     b[16..18].copy_from_slice(&sum);
@@ -228,6 +229,7 @@ fn outcome(program: &Program, table: Table, [state, events]: [&str; 2]) -> (Stri
     if !d.waiting.is_empty() && d.waiting.len() < 8_000 {
         effects.push(format!("delivered {}", d.waiting.len()));
     }
+    effects.extend(d.urgent.iter().map(|n| format!("urgent {n}")));
     effects.extend((d.end_of_data && !before.1).then(|| "end".into()));
     let why = |n: u64| ["finished", "reset", "refused", "timeout"][n as usize].to_string();
     effects.extend(d.disconnected.map(why));
