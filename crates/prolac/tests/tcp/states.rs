@@ -40,7 +40,7 @@ const STATES: [&str; 11] = [
 ];
 const FLAGS: [&str; 6] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG"];
 const ISS: u32 = 0xffff_ffff;
-const PEER: u32 = 5_000;
+const PEER: u32 = 0x9000_0000;
 /// The first timestamp of the peer.
 const PEER_CLOCK: u32 = 0xffff_fff0;
 
@@ -152,7 +152,7 @@ fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
             end.tcp_with(word, rest.parse().unwrap());
             return None;
         }
-        "keep-alive" => {
+        "keep-alive" | "slow-timeout" => {
             end.tcp(word);
             return None;
         }
@@ -290,6 +290,18 @@ fn the_table_of_options_holds() {
         assert!(wrong.is_empty(), "{extensions:?}\n{}", wrong.join("\n"));
     }
     assert!(rows(Table::Options).count() > 30);
+}
+
+/// A pointer to data that the user has is not urgent, even if that data has not been acknowledged yet.
+#[test]
+fn old_urgent_data_is_not_urgent() {
+    let program = tcp(&Extensions::All);
+    let mut end = End::new(&program, ISS, [1000, 80], Vec::new());
+    for event in ["listen", "SYN 0", "ACK 1 1", "ACK 1 1 +5", "URG+ACK 6 1 u0"] {
+        happen(&mut end, event);
+    }
+    assert_eq!(end.data.borrow().waiting.len(), 5);
+    assert!(end.data.borrow().urgent.is_empty());
 }
 
 /// RFC 7323, section 2.3: larger shifts than 14 count as 14.
