@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod compiled;
+mod hooks;
 mod interop;
 mod network;
 mod states;
