@@ -386,7 +386,7 @@ mod tests {
                     let no = if i + 1 < count { i + 1 } else { LEAF | 1000 };
                     let mask = masks[below(masks.len() as u32) as usize];
                     let [mask, value] =
-                        [mask, below(13) * 21 & mask].map(|n: u32| u32::from_ne_bytes(n.to_be_bytes()));
+                        [mask, (below(13) * 21) & mask].map(|n: u32| u32::from_ne_bytes(n.to_be_bytes()));
                     FastStep { offset: word, transport: 0, mask, value, yes, no }
                 })
                 .collect();
@@ -441,7 +441,7 @@ mod tests {
         let mut found = 0;
         for round in 0..20_000 {
             let (net, mask) = nets[round % nets.len()];
-            let source = if round % 3 == 0 { next() & 0x0fff_ffff } else { net | next() & !mask };
+            let source = if round % 3 == 0 { next() & 0x0fff_ffff } else { net | (next() & !mask) };
             let mut packet = [0u8; 20];
             packet[0] = 0x45;
             packet[12..16].copy_from_slice(&source.to_be_bytes());

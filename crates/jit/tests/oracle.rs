@@ -77,7 +77,7 @@ fn long_chains() {
             let word = |n: u32| {
                 format!(
                     "{:08x}",
-                    (n | n << 16) & u32::from_str_radix(mask.get(1..).unwrap_or("ffffffff"), 16).unwrap()
+                    (n | (n << 16)) & u32::from_str_radix(mask.get(1..).unwrap_or("ffffffff"), 16).unwrap()
                 )
             };
             let rules: Vec<(u32, u32)> =
@@ -89,7 +89,7 @@ fn long_chains() {
             let Some(code) = compile(&program) else { continue };
             compiled += 1;
             for (a, b) in (0..range as u32 + 2).flat_map(|a| (0..5u32).map(move |b| (a, b))) {
-                let data = [(a | a << 16).to_be_bytes(), b.to_be_bytes()].concat();
+                let data = [(a | (a << 16)).to_be_bytes(), b.to_be_bytes()].concat();
                 assert_eq!(
                     code.run(&data).map(Output::from_number),
                     Some(program.classify(&data)),
