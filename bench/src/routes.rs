@@ -206,7 +206,7 @@ fn change(
             lines.push_str(&nth_change(next, routes));
             next += 1;
         }
-        // What was missed in the last tenth of a second is caught up with; the rest is skipped.
+        // Changes that were missed in the last tenth of a second are made up for; older ones are skipped.
         due = due.max(now.checked_sub(Duration::from_millis(100)).unwrap_or(now));
         if !on.load(Ordering::Relaxed) {
             next = before;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each class costs: the time of a packet through an element of the class, without that of its source and sink.
+//! The cost of each class: the time of a packet through an element of the class, without that of its source and sink.
 //!
 //! The element is that of the class's example in the manual. A source is put before each of its inputs and a sink behind
 //! each of its outputs. The same sources with Nulls in place of the element take turns with it in one router, so that

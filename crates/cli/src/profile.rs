@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the elements of a router cost: `castanet run --profile` and `castanet ctl ADDRESS profile`, which is Table II of TOCS
+//! The costs of a router's elements: `castanet run --profile` and `castanet ctl ADDRESS profile`, which is Table II of TOCS
 //! 2000 ("The Click Modular Router") for any configuration.
 
 mod flame;
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 /// The name of the run loop in tables.
 const RUN_LOOP: &str = "(run loop)";
 
-/// What an element has cost in the measured rounds.
+/// The cost of an element in the measured rounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Cost {
     class: String,

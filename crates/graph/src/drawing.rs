@@ -25,6 +25,7 @@ use crate::graph::Graph;
 use card::counted;
 use scene::Scene;
 pub use scene::{Fold, UnknownCompound};
+pub use svg::escaped;
 
 /// A drawing of a configuration.
 #[derive(Clone, Debug)]

@@ -41,7 +41,7 @@ pub(crate) fn function(program: &Program, lengths: FastLengths, module: &JITModu
         bases: [data, transport],
         steps: vec![None; program.steps().len()],
         outputs: HashMap::new(),
-        named: named(program),
+        switches: switches(program),
     };
     let root = lower.block(program.root());
     lower.builder.ins().jump(root, &[]);
@@ -105,36 +105,50 @@ fn named(program: &Program) -> Vec<u32> {
     named
 }
 
-/// The steps from `at` on that test one field and that nothing but the step before leads to. `named` says how many targets name
-/// each step.
-fn chain(program: &Program, named: &[u32], at: usize) -> Vec<Step> {
-    let mut chain: Vec<Step> = Vec::new();
-    let mut next = at;
-    while let Some(step) = program.steps().get(next)
-        && (next == at || named.get(next) == Some(&1))
-        && chain.last().is_none_or(|last| (last.offset, last.mask) == (step.offset, step.mask))
-    {
-        chain.push(*step);
-        match step.no {
-            Target::Step(no) => next = no as usize,
-            Target::Output(_) => break,
+/// For each step, the steps from it on that test one field and that nothing but the step before leads to, if they are enough for a
+/// switch. Empty for all other steps, and for those behind the first of a switch.
+fn switches(program: &Program) -> Vec<Vec<Step>> {
+    let named = named(program);
+    let mut switches = vec![Vec::new(); named.len()];
+    let mut inside = vec![false; named.len()];
+    // Targets come after the steps that refer to them, so the first step of a chain comes first.
+    for at in 0..named.len() {
+        if inside.get(at) == Some(&true) {
+            continue;
+        }
+        let mut chain: Vec<(usize, Step)> = Vec::new();
+        let mut next = at;
+        while let Some(step) = program.steps().get(next)
+            && (next == at || named.get(next) == Some(&1))
+            && chain.last().is_none_or(|(_, last)| (last.offset, last.mask) == (step.offset, step.mask))
+        {
+            chain.push((next, *step));
+            match step.no {
+                Target::Step(no) => next = no as usize,
+                Target::Output(_) => break,
+            }
+        }
+        if chain.len() >= SWITCH {
+            for &(i, _) in chain.iter().skip(1) {
+                inside.get_mut(i).into_iter().for_each(|i| *i = true);
+            }
+            switches.get_mut(at).into_iter().for_each(|s| *s = chain.iter().map(|c| c.1).collect());
         }
     }
-    chain
+    switches
 }
 
 /// The largest number of tests that a packet passes. A switch counts as the tests of a binary search.
 pub(crate) fn depth(program: &Program) -> usize {
-    let named = named(program);
     let mut depths = vec![0usize; program.steps().len()];
+    let switches = switches(program);
     let of = |depths: &[usize], target: Target| match target {
         Target::Step(at) => depths.get(at as usize).copied().unwrap_or(0),
         Target::Output(_) => 0,
     };
     // Targets come after the steps that refer to them.
-    for (at, step) in program.steps().iter().enumerate().rev() {
-        let chain = chain(program, &named, at);
-        let depth = if chain.len() >= SWITCH {
+    for (at, (step, chain)) in program.steps().iter().zip(&switches).enumerate().rev() {
+        let depth = if !chain.is_empty() {
             let targets = chain.iter().map(|s| s.yes).chain(chain.last().map(|s| s.no));
             let longest = targets.map(|t| of(&depths, t)).max().unwrap_or(0);
             longest + chain.len().ilog2() as usize + 1
@@ -193,7 +207,7 @@ struct Lower<'a, 'b> {
     /// The blocks of the steps that other blocks lead to.
     steps: Vec<Option<Block>>,
     outputs: HashMap<Output, Block>,
-    named: Vec<u32>,
+    switches: Vec<Vec<Step>>,
 }
 
 impl Lower<'_, '_> {
@@ -218,10 +232,10 @@ impl Lower<'_, '_> {
             return;
         };
         self.builder.switch_to_block(block);
-        let chain = chain(self.program, &self.named, at);
+        let chain = self.switches.get_mut(at).map(std::mem::take).unwrap_or_default();
         let (field, value) = field(self.program, step);
         let loaded = self.load(field);
-        if chain.len() >= SWITCH {
+        if !chain.is_empty() {
             return self.switch(&chain, loaded);
         }
         let equal = self.builder.ins().icmp_imm_s(IntCC::Equal, loaded, constant(field.size, value));

@@ -6,15 +6,14 @@ use cranelift_codegen::Context;
 use cranelift_codegen::ir::{AbiParam, Signature, types};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
-use std::sync::Mutex;
+use parking_lot::Mutex;
 
 /// The memory of a compiled function. It is freed when this value is dropped, so nobody may call the function afterwards.
 pub(crate) struct Memory(Mutex<Option<JITModule>>);
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let module = self.0.get_mut().ok().and_then(Option::take);
-        if let Some(module) = module {
+        if let Some(module) = self.0.get_mut().take() {
             // SAFETY: `Code` keeps this value as long as it calls the function, and there is no other pointer to it.
             unsafe { module.free_memory() }
         }
@@ -35,7 +34,7 @@ pub(crate) fn load(make: impl FnOnce(&JITModule) -> Context) -> Option<(Entry, M
     let builder = JITBuilder::with_flags(&[("opt_level", "speed")], default_libcall_names()).ok()?;
     let module = Memory(Mutex::new(Some(JITModule::new(builder))));
     let address = {
-        let mut module = module.0.lock().ok()?;
+        let mut module = module.0.lock();
         let module = module.as_mut()?;
         let mut context = make(module);
         let function = module.declare_function("classify", Linkage::Local, &context.func.signature).ok()?;

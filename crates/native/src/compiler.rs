@@ -2,9 +2,10 @@
 //! The thread that makes machine code.
 
 use crate::Code;
+use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{JoinHandle, Thread};
 
 /// A program, and its machine code when it is ready.
@@ -46,7 +47,7 @@ impl<P> Job<P> {
     }
 }
 
-/// What the thread and the compiler share.
+/// The state that the thread and the compiler share.
 struct Shared<P> {
     /// The jobs without code. A job disappears with the last element that uses it.
     open: Mutex<Vec<Weak<Job<P>>>>,
@@ -54,13 +55,9 @@ struct Shared<P> {
 }
 
 impl<P> Shared<P> {
-    fn open(&self) -> MutexGuard<'_, Vec<Weak<Job<P>>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes out a job whose code is wanted.
     fn next(&self) -> Option<Arc<Job<P>>> {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         open.retain(|job| job.strong_count() > 0);
         let wanted = |job: &Weak<Job<P>>| job.upgrade().filter(|j| j.wanted.load(Ordering::Acquire));
         let (at, job) = open.iter().enumerate().find_map(|(at, job)| Some((at, wanted(job)?)))?;
@@ -116,14 +113,14 @@ impl<P: Send + Sync + 'static> Compiler<P> {
         }
         let job = Arc::new(Job { thread: self.thread(), ..Job::interpreted(program) });
         if job.thread.is_some() {
-            self.shared.open().push(Arc::downgrade(&job));
+            self.shared.open.lock().push(Arc::downgrade(&job));
         }
         job
     }
 
     /// The thread. None if the system starts no more threads; then programs are interpreted.
     fn thread(&self) -> Option<Thread> {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.thread.lock();
         if thread.is_none() {
             let (shared, compile) = (self.shared.clone(), self.compile);
             *thread =
@@ -136,7 +133,7 @@ impl<P: Send + Sync + 'static> Compiler<P> {
 impl<P> Drop for Compiler<P> {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
-        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.get_mut().take();
         if let Some(thread) = thread {
             thread.thread().unpark();
             let _ = thread.join();
@@ -197,7 +194,7 @@ mod tests {
         let last = compiler.job(5);
         last.want();
         wait(&last);
-        assert_eq!(compiler.shared.open().len(), 0);
+        assert_eq!(compiler.shared.open.lock().len(), 0);
         let ready = Compiler::new(compile, When::AtOnce);
         assert!(ready.job(1).code().is_some() && ready.job(2).code().is_none());
         let alone = Job::interpreted(1);

@@ -49,6 +49,12 @@ pub(crate) enum Body {
     Meeting(Meeting),
 }
 
+/// A reference to the instance of an element inside its node.
+pub(crate) enum InstanceMut<'a> {
+    Action(&'a mut TypedAction),
+    Element(&'a mut TypedElement),
+}
+
 #[repr(C)]
 pub(crate) struct Node {
     pub body: Body,
@@ -119,6 +125,16 @@ impl Node {
             descending: false,
             sources: Box::default(),
             direct: None,
+        }
+    }
+    /// Calls `f` with the number and the instance of each element that only this worker runs.
+    pub(crate) fn each_instance(&mut self, mut f: impl FnMut(u32, InstanceMut<'_>)) {
+        match &mut self.body {
+            Body::Element(e) | Body::Reaching(e, _) => f(self.me, InstanceMut::Element(e)),
+            Body::Chain(members) => {
+                members.iter_mut().for_each(|m| f(m.me, InstanceMut::Action(&mut m.action)));
+            }
+            Body::Locked(..) | Body::Busy | Body::Meeting(_) => {}
         }
     }
     /// The range of edges of an element that is not in a chain.

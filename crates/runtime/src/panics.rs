@@ -3,11 +3,10 @@
 //! [`OnPanic`] decides whether the router continues.
 
 use crate::disabled::Disabled;
-use crate::node::{Body, Rest};
+use crate::node::{Body, InstanceMut, Rest};
 use crate::nodes::Nodes;
 use crate::options::OnPanic;
 use crate::reach::deliver;
-use crate::reconfigure::InstanceMut;
 use crate::unwind::{PanicReport, caught};
 use crate::worker::Worker;
 use castanet_element::run_loop::Core;

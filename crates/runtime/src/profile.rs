@@ -10,9 +10,10 @@
 mod tests;
 
 use crate::disabled::{idle_action, idle_element};
+use crate::node::InstanceMut;
 use castanet_element::package::{Inner, Wrap, Wrapped};
 use castanet_element::{Action, AnyElement};
-use castanet_typed::{Typed, TypedAction, TypedElement};
+use castanet_typed::Typed;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -24,7 +25,7 @@ const ROUNDS: u64 = 256;
 /// The number of readings of the clock that show what a reading costs.
 const READINGS: usize = 200;
 
-/// What one element has cost in the measured rounds.
+/// The cost of one element in the measured rounds.
 #[derive(Default)]
 struct Cost {
     /// Nanoseconds.
@@ -38,7 +39,7 @@ pub(crate) struct Meter {
     costs: Box<[Cost]>,
     /// The clock, in nanoseconds.
     now: fn() -> u64,
-    /// What it costs to read the clock, in nanoseconds.
+    /// The cost of a reading of the clock, in nanoseconds.
     reading: i64,
     /// The element that is running, as an index of `costs`, and the time since which it runs.
     running: AtomicU64,
@@ -190,30 +191,38 @@ type TimedElement = Wrapped<dyn AnyElement, Timed>;
 /// The wrapper of an action in a measured round.
 type TimedAction = Wrapped<dyn Action, Timed>;
 
-pub(crate) fn wrap_element(place: &mut TypedElement, timed: Timed) {
-    let e = std::mem::replace(place, idle_element()).into_inner();
-    *place = Typed::new(Box::new(TimedElement::new(e, timed)));
-}
-pub(crate) fn wrap_action(place: &mut TypedAction, timed: Timed) {
-    let a = std::mem::replace(place, idle_action()).into_inner();
-    *place = Typed::new(Box::new(TimedAction::new(a, timed)));
-}
-
-/// Takes the wrapper off an element, if it has one.
-pub(crate) fn unwrap_element(place: &mut TypedElement) {
-    if place.any().is::<TimedElement>() {
-        let e: Box<dyn Any> = std::mem::replace(place, idle_element()).into_inner();
-        if let Ok(timed) = e.downcast::<TimedElement>() {
-            *place = Typed::new(timed.into_inner());
+/// Puts a wrapper around an element.
+pub(crate) fn wrap(place: InstanceMut<'_>, timed: Timed) {
+    match place {
+        InstanceMut::Element(place) => {
+            let e = std::mem::replace(place, idle_element()).into_inner();
+            *place = Typed::new(Box::new(TimedElement::new(e, timed)));
+        }
+        InstanceMut::Action(place) => {
+            let a = std::mem::replace(place, idle_action()).into_inner();
+            *place = Typed::new(Box::new(TimedAction::new(a, timed)));
         }
     }
 }
-/// Takes the wrapper off an action, if it has one.
-pub(crate) fn unwrap_action(place: &mut TypedAction) {
-    if place.any().is::<TimedAction>() {
-        let a: Box<dyn Any> = std::mem::replace(place, idle_action()).into_inner();
-        if let Ok(timed) = a.downcast::<TimedAction>() {
-            *place = Typed::new(timed.into_inner());
+
+/// Takes the wrapper off an element, if it has one.
+pub(crate) fn unwrap(place: InstanceMut<'_>) {
+    match place {
+        InstanceMut::Element(place) => {
+            if place.any().is::<TimedElement>() {
+                let e: Box<dyn Any> = std::mem::replace(place, idle_element()).into_inner();
+                if let Ok(timed) = e.downcast::<TimedElement>() {
+                    *place = Typed::new(timed.into_inner());
+                }
+            }
+        }
+        InstanceMut::Action(place) => {
+            if place.any().is::<TimedAction>() {
+                let a: Box<dyn Any> = std::mem::replace(place, idle_action()).into_inner();
+                if let Ok(timed) = a.downcast::<TimedAction>() {
+                    *place = Typed::new(timed.into_inner());
+                }
+            }
         }
     }
 }

@@ -7,10 +7,10 @@
 //! its own replica.
 
 use crate::initialise::Context;
-use crate::node::Body;
+use crate::node::{Body, InstanceMut};
 use crate::nodes::Nodes;
 use crate::prepare::{Site, build_one};
-use crate::profile::{unwrap_action, unwrap_element};
+use crate::profile::unwrap;
 use crate::quanta::Quanta;
 use crate::shared::Shared;
 use castanet_element::count::move_counts;
@@ -20,7 +20,7 @@ use castanet_element::{
 };
 use castanet_spec::arg::{ArgCx, with_value};
 use castanet_spec::{Effects, Reconfigure};
-use castanet_typed::{Typed, TypedAction, TypedElement};
+use castanet_typed::Typed;
 
 impl Shared {
     /// Whether an element can be reconfigured while the router runs.
@@ -78,12 +78,6 @@ impl Shared {
             HandlerError::Value(lines.join("\n")).into()
         })
     }
-}
-
-/// A reference to the instance of an element inside its node.
-pub(crate) enum InstanceMut<'a> {
-    Action(&'a mut TypedAction),
-    Element(&'a mut TypedElement),
 }
 
 /// Moves the counts and the state of one element to another. After an error, moves them back.
@@ -166,10 +160,8 @@ impl Nodes {
             let scheduled =
                 self.guard(core, element, |_, core| initialise(&mut new, element, &context, core))??;
             // A profile may be measuring this round.
-            match self.instance_mut(element) {
-                Some(InstanceMut::Action(a)) => unwrap_action(a),
-                Some(InstanceMut::Element(e)) => unwrap_element(e),
-                None => {}
+            if let Some(instance) = self.instance_mut(element) {
+                unwrap(instance);
             }
             if keeps {
                 let moved = self.with(core, element, |old, cx| hand(old, new.common(), cx));

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measured rounds of the run loop, and the handler that shows their result ([`crate::profile`]).
 
-use crate::node::Body;
 use crate::nodes::Nodes;
-use crate::profile::{Meter, Timed, monotonic, unwrap_action, unwrap_element, wrap_action, wrap_element};
+use crate::profile::{Meter, Timed, monotonic, unwrap, wrap};
 use crate::shared::Shared;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -19,16 +18,9 @@ impl Nodes {
         let Some(slot) = self.shared.meters.0.get(worker as usize) else { return false };
         let elements = self.places.len();
         let meter = slot.get_or_init(|| Arc::new(Meter::new(elements, monotonic))).clone();
-        let timed = |element: u32| Timed { meter: meter.clone(), element };
+        // Calls of locked elements are measured where they are made ([`Nodes::visit`]).
         for node in &mut self.nodes {
-            match &mut node.body {
-                Body::Element(e) | Body::Reaching(e, _) => wrap_element(e, timed(node.me)),
-                Body::Chain(members) => {
-                    members.iter_mut().for_each(|m| wrap_action(&mut m.action, timed(m.me)))
-                }
-                // Calls of locked elements are measured where they are made ([`Nodes::visit`]).
-                Body::Locked(..) | Body::Busy | Body::Meeting(_) => {}
-            }
+            node.each_instance(|element, place| wrap(place, Timed { meter: meter.clone(), element }));
         }
         meter.begin();
         self.sampler.meter = Some(meter);
@@ -41,11 +33,7 @@ impl Nodes {
         // Nothing runs but the run loop, whose time ends here.
         meter.turn_to_run_loop();
         for node in &mut self.nodes {
-            match &mut node.body {
-                Body::Element(e) | Body::Reaching(e, _) => unwrap_element(e),
-                Body::Chain(members) => members.iter_mut().for_each(|m| unwrap_action(&mut m.action)),
-                Body::Locked(..) | Body::Busy | Body::Meeting(_) => {}
-            }
+            node.each_instance(|_, place| unwrap(place));
         }
     }
 }

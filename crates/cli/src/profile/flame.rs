@@ -2,6 +2,7 @@
 //! Flame graphs: a box for each frame, as wide as its time, above the frames that it consists of.
 
 use castanet_bench::chart;
+use castanet_graph::drawing::escaped;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -27,11 +28,6 @@ impl Frame {
     fn depth(&self) -> usize {
         1 + self.inner.values().map(Frame::depth).max().unwrap_or(0)
     }
-}
-
-/// The name as text of a document.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Draws stacks of frames, each with its time in nanoseconds and a note.

@@ -195,7 +195,7 @@ impl Sheet<'_> {
 }
 
 /// Escapes text for XML. Characters that XML does not allow become replacement characters.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
