@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shared parts of curve figures: axes with ticks and units, lines, marks, a legend.
 
+use castanet_graph::drawing::escaped;
 use std::fmt::Write;
 
 /// A point in the units of the axes.
@@ -23,7 +24,7 @@ pub struct Chart {
 
 /// The opening tag, title and background of a figure. Viewers show the title as the name of the figure.
 pub fn open(title: &str, width: f64, height: f64) -> String {
-    let title = title.replace('&', "&amp;").replace('<', "&lt;");
+    let title = escaped(title);
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n<title>{title}</title>\n\

@@ -4,7 +4,9 @@
 use crate::frames::{Traffic, frames};
 use crate::rounds::Rounds;
 use castanet_classes::Registry;
+use castanet_element::build::of_router;
 use castanet_element::{ClassDef, Clock, element};
+use castanet_jit::{When, compiler};
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Router};
 use castanet_tables::{Prefix, Route, StaticTable};
@@ -95,7 +97,8 @@ pub fn defines(traffic: Traffic, batch: usize, packets: u64) -> Defines {
 pub struct Mode {
     /// The number of packets that its sources and its `Unqueue`s move at a time, 1 to 256.
     pub batch: usize,
-    /// Whether the router is optimised as it is loaded: then tasks may have several turns at once. The papers' routers were not.
+    /// Whether the router is optimised as it is loaded: then tasks may have several turns at once, and classifiers are
+    /// machine code from the first packet on. The papers' routers were not.
     pub optimize: bool,
 }
 
@@ -108,7 +111,8 @@ impl Mode {
     pub(crate) fn options(self) -> Options {
         let default = Options::default();
         let batch = if self.optimize { self.batch.max(default.batch) } else { self.batch };
-        Options { batch, optimize: self.optimize, clock: Clock::real(), ..default }
+        let given = if self.optimize { of_router(compiler(When::AtOnce)) } else { default.given };
+        Options { batch, optimize: self.optimize, clock: Clock::real(), given, ..default }
     }
 }
 

@@ -5,6 +5,7 @@ use super::devices::Results as Devices;
 use super::report::OUTCOMES;
 use super::{Line, Results};
 use crate::chart::{self, Chart, legend};
+use castanet_graph::drawing::escaped;
 use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;
@@ -34,7 +35,7 @@ pub fn svg(r: &Results) -> String {
 }
 
 fn text(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    let text = escaped(text);
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>");
 }
 
