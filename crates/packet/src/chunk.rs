@@ -169,6 +169,14 @@ impl ChunkPtr {
         });
         start.cast()
     }
+    /// The address of the chunk, for [`ChunkPtr::from_address`].
+    pub fn address(self) -> *mut () {
+        self.0.as_ptr().cast()
+    }
+    /// The chunk whose [`ChunkPtr::address`] this is; `None` for null.
+    pub fn from_address(address: *mut ()) -> Option<ChunkPtr> {
+        ChunkPtr::from_raw(address.cast())
+    }
     fn from_raw(head: *mut Head) -> Option<ChunkPtr> {
         NonNull::new(head).map(ChunkPtr)
     }

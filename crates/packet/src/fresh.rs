@@ -41,11 +41,20 @@ impl Packet {
             return None;
         }
         let mut p = Packet(take(class)?);
-        let m = p.meta_mut();
-        // The cast is lossless, because room <= MAX_LENGTH.
-        m.data = headroom as u32;
-        m.floor = headroom as u32;
-        m.len = len as u32;
+        // The casts are lossless, because room <= MAX_LENGTH.
+        p.reset(headroom as u32, len as u32);
+        Some(p)
+    }
+
+    /// Makes the packet a fresh one: `len` bytes after `headroom` bytes of its buffer, without annotations. They must fit
+    /// into the buffer, which must not be shared.
+    #[inline(always)]
+    pub(crate) fn reset(&mut self, headroom: u32, len: u32) {
+        let m = self.meta_mut();
+        debug_assert!(headroom + len <= m.cap);
+        m.data = headroom;
+        m.floor = headroom;
+        m.len = len;
         m.mac = UNSET;
         m.network = UNSET;
         m.transport = UNSET;
@@ -56,7 +65,6 @@ impl Packet {
         if let Some(hot) = m.anno.first_chunk_mut::<24>() {
             *hot = [0; 24];
         }
-        Some(p)
     }
 
     /// Creates a packet with a copy of `data` and the default headroom.

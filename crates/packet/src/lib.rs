@@ -15,11 +15,13 @@ mod fresh;
 mod offload;
 mod packet;
 pub mod pool;
+pub mod region;
 
 pub use annotation::PacketType;
 pub use batch::Batch;
 pub use offload::Offload;
 pub use packet::{MAX_LENGTH, Packet};
+pub use region::Region;
 
 /// The default headroom of a packet. Existing configurations rely on this value.
 pub const DEFAULT_HEADROOM: usize = 28;

@@ -4,6 +4,7 @@
 use crate::chunk::{CLASSES, ChunkPtr, HEAD, Returned, SLAB, SlabHeader};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::{Cell, UnsafeCell};
+use std::io;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -31,6 +32,8 @@ pub(crate) struct Inner {
     /// that are not in its free lists (in use, or returned but not taken yet). From then on, the balance is minus the
     /// number of chunks still in use. The thread that brings the balance to zero frees the pool.
     balance: AtomicI64,
+    /// The memory of a [`crate::Region`]'s pool; `None` in the pool of a thread, whose slabs are allocated one by one.
+    _memory: Option<Memory>,
     /// Lets tests observe when the pool is freed.
     #[cfg(test)]
     alive: std::sync::Arc<()>,
@@ -45,6 +48,68 @@ thread_local! {
     /// The number of packets that this thread dropped, minus the number of chunks that these drops returned to the
     /// thread's own free lists. See [`dropped`].
     static DROPPED_ELSEWHERE: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Memory that was allocated in one piece, aligned to [`SLAB`].
+pub(crate) struct Memory {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl Memory {
+    /// Allocates `len` bytes, a multiple of [`SLAB`], with all bytes zero.
+    ///
+    /// The memory is mapped for this purpose alone. So after a device was closed, whatever it still writes cannot reach
+    /// other data of the program: the kernel keeps the pages of the device until then, and nobody else gets them.
+    #[cfg(not(miri))]
+    pub fn new(len: usize) -> io::Result<Memory> {
+        let whole = len.checked_add(SLAB).ok_or(io::ErrorKind::OutOfMemory)?;
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: this creates a new mapping at an address that the kernel chooses.
+        let p = unsafe { libc::mmap(std::ptr::null_mut(), whole, access, kind, -1, 0) };
+        let start = NonNull::new(p.cast::<u8>()).filter(|_| p != libc::MAP_FAILED);
+        let start = start.ok_or_else(io::Error::last_os_error)?;
+        // Unmap what lies before the first multiple of SLAB, and what lies after the wanted bytes.
+        let before = start.addr().get().next_multiple_of(SLAB) - start.addr().get();
+        // SAFETY: both parts are whole pages of the new mapping, which nobody uses yet, and `before <= SLAB`.
+        unsafe {
+            let wanted = start.add(before);
+            if before > 0 {
+                libc::munmap(start.as_ptr().cast(), before);
+            }
+            if before < SLAB {
+                libc::munmap(wanted.add(len).as_ptr().cast(), SLAB - before);
+            }
+            Ok(Memory { start: wanted, len })
+        }
+    }
+    /// As above, for an interpreter that has no such mappings.
+    #[cfg(miri)]
+    pub fn new(len: usize) -> io::Result<Memory> {
+        let layout = Layout::from_size_align(len, SLAB).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        // SAFETY: the size is not zero.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Memory { start, len })
+    }
+    /// The first byte.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        #[cfg(not(miri))]
+        // SAFETY: the mapping belongs to this value alone, and nothing borrowed from it is left.
+        unsafe {
+            libc::munmap(self.start.as_ptr().cast(), self.len);
+        }
+        #[cfg(miri)]
+        // SAFETY: allocated by `new` with this layout.
+        unsafe {
+            dealloc(self.start.as_ptr(), Layout::from_size_align_unchecked(self.len, SLAB));
+        }
+    }
 }
 
 /// The lender of pools. It is set only in a copy of this crate inside a shared library: that copy uses the pools of
@@ -91,15 +156,27 @@ impl Drop for Guard {
         let missing = unsafe {
             let local = &*inner.as_ref().local.get();
             let free: usize = local.free.iter().map(Vec::len).sum();
-            (local.drained + local.chunks - free) as i64
+            local.drained + local.chunks - free
         };
-        // SAFETY: the pool is alive, because this thread has not released it before this line.
-        let before = unsafe { inner.as_ref() }.balance.fetch_sub(missing, Ordering::AcqRel);
-        if before == missing {
-            // SAFETY: every chunk has been returned and the thread no longer uses the pool, so there are no
-            // other references.
-            unsafe { destroy(inner) }
-        }
+        // SAFETY: the pool is alive, because this thread has not released it before this line. The thread no longer uses
+        // the pool.
+        unsafe { release(inner, missing) }
+    }
+}
+
+/// Ends the use of a pool by its owner. `missing` is what the owner subtracts from `balance`, see there. If every chunk
+/// has been returned, the pool is freed.
+///
+/// # Safety
+/// The pool is alive, and its owner calls this function once and does not use the pool afterwards.
+pub(crate) unsafe fn release(pool: NonNull<Inner>, missing: usize) {
+    let missing = missing as i64;
+    // SAFETY: guaranteed by the caller.
+    let before = unsafe { pool.as_ref() }.balance.fetch_sub(missing, Ordering::AcqRel);
+    if before == missing {
+        // SAFETY: every chunk has been returned, and the owner no longer uses the pool, so there are no other
+        // references.
+        unsafe { destroy(pool) }
     }
 }
 
@@ -139,6 +216,7 @@ fn make() -> NonNull<Inner> {
         }),
         returns: Returned::new(),
         balance: AtomicI64::new(0),
+        _memory: None,
         #[cfg(test)]
         alive: Default::default(),
     })));
@@ -185,17 +263,15 @@ pub(crate) fn at_hand(class: usize) -> Option<ChunkPtr> {
 #[cold]
 #[inline(never)]
 fn refill(local: &mut Local, inner: NonNull<Inner>, class: usize, strict: bool) -> Option<ChunkPtr> {
-    // SAFETY: this thread's own pool is alive. The reference covers only `returns`, which all threads share.
-    let mut next = unsafe { &(*inner.as_ptr()).returns }.take_all();
-    while let Some(chunk) = next {
-        // SAFETY: the whole list was taken over, so no other thread uses the chunk. This pool is alive.
-        let (link, class) = unsafe { (chunk.shared().link(), chunk.slab().as_ref().class) };
-        if let Some(f) = local.free.get_mut(class) {
-            f.push(chunk);
-        }
-        local.drained += 1;
-        next = link;
-    }
+    let free = &mut local.free;
+    // SAFETY: this thread's own pool is alive.
+    local.drained += unsafe {
+        collect(inner, |chunk| {
+            if let Some(f) = free.get_mut(chunk.slab().as_ref().class) {
+                f.push(chunk);
+            }
+        })
+    };
     if local.free.get(class)?.is_empty() {
         if strict && (local.slabs.len() + 1) * SLAB > local.limit {
             return None;
@@ -205,39 +281,91 @@ fn refill(local: &mut Local, inner: NonNull<Inner>, class: usize, strict: bool) 
     local.free.get_mut(class)?.pop()
 }
 
-fn grow(local: &mut Local, inner: NonNull<Inner>, class: usize) {
+/// Takes all chunks that other threads have returned to a pool, and calls `each` with each of them. Returns their number.
+///
+/// # Safety
+/// The pool is alive, and only its owner calls this function.
+pub(crate) unsafe fn collect(pool: NonNull<Inner>, mut each: impl FnMut(ChunkPtr)) -> usize {
+    // SAFETY: guaranteed by the caller. The reference covers only `returns`, which all threads share.
+    let mut next = unsafe { &(*pool.as_ptr()).returns }.take_all();
+    let mut n = 0;
+    while let Some(chunk) = next {
+        // SAFETY: the whole list was taken over, so no other thread uses the chunk. The pool is alive.
+        next = unsafe { chunk.shared() }.link();
+        each(chunk);
+        n += 1;
+    }
+    n
+}
+
+/// Creates the pool of a [`crate::Region`] with this memory. The region keeps the free chunks itself.
+pub(crate) fn of_region(memory: Memory) -> NonNull<Inner> {
+    NonNull::from(Box::leak(Box::new(Inner {
+        local: UnsafeCell::new(Local {
+            free: Default::default(),
+            slabs: Vec::new(),
+            chunks: 0,
+            drained: 0,
+            limit: 0,
+        }),
+        returns: Returned::new(),
+        balance: AtomicI64::new(0),
+        _memory: Some(memory),
+        #[cfg(test)]
+        alive: Default::default(),
+    })))
+}
+
+/// Makes a slab of a pool, and calls `each` with each of its chunks.
+///
+/// # Safety
+/// The slab is aligned to its size, and nobody uses its memory. The pool lives at least as long as its chunks are used.
+/// `class` is the number of a size class.
+pub(crate) unsafe fn lay_out(
+    slab: NonNull<u8>,
+    pool: NonNull<Inner>,
+    class: usize,
+    mut each: impl FnMut(ChunkPtr),
+) {
     let Some(size) = CLASSES.get(class) else { return };
-    // SAFETY: the size of the layout is not zero.
-    let Some(slab) = NonNull::new(unsafe { alloc_zeroed(slab_layout()) }) else {
-        handle_alloc_error(slab_layout())
-    };
     #[cfg(all(target_os = "linux", not(miri)))]
     // SAFETY: the advice concerns whole pages that were just allocated and does not change their contents. A
     // failure only costs speed.
     unsafe {
         libc::madvise(slab.as_ptr().cast(), SLAB, libc::MADV_HUGEPAGE);
     }
-    let header = slab.cast::<SlabHeader>();
-    // SAFETY: the pool is alive and contains the list. This creates a raw pointer, so `local` remains the only
-    // reference.
-    let free = unsafe { NonNull::new_unchecked(&raw mut (*inner.as_ref().local.get()).free[class]) };
+    // SAFETY: the pool is alive and contains the list. This creates a raw pointer, so it does not conflict with a
+    // reference that the caller has.
+    let free = unsafe { NonNull::new_unchecked(&raw mut (*pool.as_ref().local.get()).free[class]) };
     // SAFETY: the slab is aligned to its size and larger than the header.
-    unsafe { header.write(SlabHeader { pool: inner, free, class }) };
-    local.slabs.push(header);
+    unsafe { slab.cast::<SlabHeader>().write(SlabHeader { pool, free, class }) };
+    for i in (0..size.chunks()).rev() {
+        // SAFETY: `HEAD + (n - 1) * stride + stride <= SLAB`, so the chunk is inside the slab and after its
+        // header. Both offsets are multiples of 64.
+        each(unsafe { ChunkPtr::make(slab.add(HEAD + i * size.stride), size) });
+    }
+}
+
+fn grow(local: &mut Local, inner: NonNull<Inner>, class: usize) {
+    let Some(size) = CLASSES.get(class) else { return };
+    // SAFETY: the size of the layout is not zero.
+    let Some(slab) = NonNull::new(unsafe { alloc_zeroed(slab_layout()) }) else {
+        handle_alloc_error(slab_layout())
+    };
+    local.slabs.push(slab.cast());
     let n = size.chunks();
     if let Some(free) = local.free.get_mut(class) {
         // The list is empty. Its capacity grows by the number of chunks of this slab, so that it holds the chunks
         // of all slabs and `give` need not allocate.
         free.reserve_exact(free.capacity() + n);
     }
-    for i in (0..n).rev() {
-        // SAFETY: `HEAD + (n - 1) * stride + stride <= SLAB`, so the chunk is inside the slab and after its
-        // header. Both offsets are multiples of 64.
-        let chunk = unsafe { ChunkPtr::make(slab.add(HEAD + i * size.stride), size) };
-        if let Some(free) = local.free.get_mut(class) {
-            free.push(chunk);
-        }
-        local.chunks += 1;
+    local.chunks += n;
+    let free = local.free.get_mut(class);
+    let mut chunks = Vec::with_capacity(n);
+    // SAFETY: the slab was allocated with this alignment. The pool is freed after its chunks.
+    unsafe { lay_out(slab, inner, class, |chunk| chunks.push(chunk)) };
+    if let Some(free) = free {
+        free.append(&mut chunks);
     }
 }
 
