@@ -38,6 +38,13 @@ pub fn inside_of(flags: &str, name: &str, body: impl FnOnce()) {
     text.lines().filter_map(|l| l.get(l.find("SKIP")?..)).for_each(|l| println!("{l}"));
 }
 
+/// Like [`inside`], but in the initial user namespace if this process has the rights, because only that namespace has
+/// TCX, XDP and other programs of bpf(2). Otherwise in a new one, where the kernel refuses them.
+pub fn inside_with_bpf(name: &str, body: impl FnOnce()) {
+    let rights = Command::new("unshare").args(["-n", "true"]).output();
+    inside_of(if rights.is_ok_and(|o| o.status.success()) { "-n" } else { "-Urn" }, name, body);
+}
+
 /// Whether TUN and TAP devices can be created here; prints SKIP if not.
 pub fn has_tun() -> bool {
     match std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") {

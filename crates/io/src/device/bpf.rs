@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The part of bpf(2) that the modules `live` and `shield` need: maps with one value, programs that send frames, and
-//! programs at the ingress of a device.
+//! The part of bpf(2) that the modules `live`, `shield` and `xdp` need: maps with one value, maps of AF_XDP sockets,
+//! programs that send frames, and programs at the ingress of a device.
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -16,10 +16,16 @@ const PROG_LOAD: libc::c_int = 5;
 const PROG_TEST_RUN: libc::c_int = 10;
 const LINK_CREATE: libc::c_int = 28;
 const MAP_TYPE_ARRAY: u32 = 2;
+const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
 const PROG_TYPE_XDP: u32 = 6;
 /// Attach type of programs at the ingress of a device (Linux 6.6).
 const TCX_INGRESS: u32 = 46;
+/// Attach type of programs that the driver of a device runs for each received frame (Linux 5.9).
+const AT_XDP: u32 = 37;
+/// Flag of a program: it accepts frames that lie in several pieces of memory (Linux 5.18). Devices with a large MTU
+/// refuse other programs.
+const ACCEPTS_FRAGMENTS: u32 = 1 << 5;
 /// Flag: attach the program before all programs that are already attached.
 const BEFORE: u32 = 1 << 3;
 /// Flag: a test run really redirects or drops the frame, as the program decides (Linux 5.18).
@@ -40,6 +46,14 @@ pub struct Operation {
     pub offset: i16,
     /// A constant operand.
     pub immediate: i32,
+}
+
+impl Operation {
+    /// Makes an instruction. `to` and `from` are the numbers of the destination and the source register.
+    pub const fn new(code: u8, to: u8, from: u8, offset: i16, immediate: i32) -> Operation {
+        let registers = if cfg!(target_endian = "little") { from << 4 | to } else { to << 4 | from };
+        Operation { code, registers, offset, immediate }
+    }
 }
 
 #[repr(C)]
@@ -172,6 +186,42 @@ impl<T: FromBytes + IntoBytes + Immutable> Shared<T> {
     }
 }
 
+/// A map from numbers of receive queues to AF_XDP sockets.
+#[derive(Debug)]
+pub struct SocketMap(OwnedFd);
+
+impl SocketMap {
+    /// Creates an empty map for this number of queues.
+    pub fn new(entries: u32) -> Result<SocketMap, Errno> {
+        let mut attributes = MapAttributes { kind: MAP_TYPE_XSKMAP, key_size: 4, value_size: 4, entries };
+        // SAFETY: the command reads the four numbers in `attributes`, which has no pointers. The result is a new
+        // descriptor.
+        Ok(SocketMap(unsafe { OwnedFd::from_raw_fd(bpf(MAP_CREATE, &mut attributes)?) }))
+    }
+    /// The descriptor of the map. Instructions refer to the map by this number.
+    pub fn number(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+    /// Sets the socket for a queue. The kernel removes a socket from its maps when the socket is closed.
+    pub fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), Errno> {
+        let value = socket.as_raw_fd();
+        let (key, value) = (address(&queue), address(&value));
+        let mut attributes = ElementAttributes { map: self.number(), key, value, ..Default::default() };
+        // SAFETY: the map was made for keys and values of four bytes. The command reads both, and they live during the
+        // call.
+        unsafe { bpf(MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
+    }
+}
+
+/// Where the kernel runs an XDP program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XdpMode {
+    /// In the driver, before the kernel has done anything with the frame.
+    Driver,
+    /// After the driver, for any device, with a copy of the frame in many cases. Slower.
+    Generic,
+}
+
 /// A loaded program, which the kernel has verified.
 #[derive(Debug)]
 pub struct Program(OwnedFd);
@@ -179,13 +229,34 @@ pub struct Program(OwnedFd);
 impl Program {
     /// Loads an XDP program.
     pub fn load(operations: &[Operation]) -> Result<Program, Errno> {
-        Program::load_as(PROG_TYPE_XDP, operations)
+        Program::load_as(PROG_TYPE_XDP, 0, operations)
+    }
+
+    /// Loads an XDP program that accepts frames in several pieces of memory, if the kernel knows such programs.
+    pub fn load_for_fragments(operations: &[Operation]) -> Result<Program, Errno> {
+        match Program::load_as(PROG_TYPE_XDP, ACCEPTS_FRAGMENTS, operations) {
+            Err(Errno::INVAL) => Program::load(operations),
+            loaded => loaded,
+        }
+    }
+
+    /// Makes a device run this XDP program for each frame that it receives. The program stays attached while any
+    /// process has the returned descriptor open.
+    pub fn attach_as_xdp(&self, device: u32, mode: XdpMode) -> Result<OwnedFd, Errno> {
+        let flags = match mode {
+            XdpMode::Generic => 1 << 1,
+            XdpMode::Driver => 1 << 2,
+        };
+        let program = self.0.as_raw_fd();
+        let mut attributes = LinkAttributes { program, device, place: AT_XDP, flags, ..Default::default() };
+        // SAFETY: the command reads the numbers in `attributes`, which has no pointers. The result is a new descriptor.
+        unsafe { bpf(LINK_CREATE, &mut attributes).map(|fd| OwnedFd::from_raw_fd(fd)) }
     }
 
     /// Attaches a program to the ingress of a device. The program stays attached while any process has the
     /// returned descriptor open.
     pub fn attach_to_ingress(operations: &[Operation], device: u32) -> Result<OwnedFd, Errno> {
-        let program = Program::load_as(PROG_TYPE_SCHED_CLS, operations)?;
+        let program = Program::load_as(PROG_TYPE_SCHED_CLS, 0, operations)?;
         let mut attributes = LinkAttributes {
             program: program.0.as_raw_fd(),
             device,
@@ -198,7 +269,7 @@ impl Program {
         unsafe { bpf(LINK_CREATE, &mut attributes) }.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
-    fn load_as(kind: u32, operations: &[Operation]) -> Result<Program, Errno> {
+    fn load_as(kind: u32, flags: u32, operations: &[Operation]) -> Result<Program, Errno> {
         let count = u32::try_from(operations.len()).map_err(|_| Errno::TOOBIG)?;
         let license = c"MIT OR Apache-2.0";
         let mut attributes = LoadAttributes {
@@ -206,6 +277,7 @@ impl Program {
             count,
             operations: address(operations),
             license: address(license),
+            flags,
             name: *b"castanet\0\0\0\0\0\0\0\0",
             ..Default::default()
         };

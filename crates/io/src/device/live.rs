@@ -184,8 +184,7 @@ struct Assembler(Vec<Operation>);
 
 impl Assembler {
     fn put(&mut self, code: u8, to: u8, from: u8, offset: i16, immediate: i32) {
-        let registers = if cfg!(target_endian = "little") { from << 4 | to } else { to << 4 | from };
-        self.0.push(Operation { code, registers, offset, immediate });
+        self.0.push(Operation::new(code, to, from, offset, immediate));
     }
     fn wide(&mut self, to: u8, from: u8, value: u64) {
         // The lower half of the value, then the upper half.

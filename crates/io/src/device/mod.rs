@@ -3,6 +3,7 @@
 //!
 //! - [`PacketSocket`] receives the frames of a device through a ring in shared memory; [`PacketSender`] sends
 //!   frames.
+//! - [`xdp`] receives and sends frames around the host's network stack.
 //! - [`LiveSender`] makes the kernel generate and send frames, faster than a program could.
 //! - [`Tun`] creates a device whose other end is this program.
 //! - [`info`] returns addresses, MTU and state of a device, and [`set_up`] sets them.
@@ -27,8 +28,10 @@ mod sys;
 mod tc;
 mod tun;
 mod vnet;
+pub mod xdp;
 
 pub use error::DeviceError;
+pub(crate) use error::OPEN_SOCKET;
 pub use facts::{
     DeviceInfo, Setup, Statistics, all, index, info, link_info, names, set_up, state, take_away,
 };
@@ -40,6 +43,6 @@ pub use packet::{PacketOptions, PacketSocket};
 pub use segment::{Segments, Start};
 pub use send::{MAX_BATCH, Outgoing, PacketSender, Refusal, Sent};
 pub use shield::Shield;
-pub use sys::receive_by_napi;
+pub use sys::{driver, receive_by_napi, receive_queues};
 pub use tun::{OFFLOAD_ALL, Tun, TunOptions};
 pub use vnet::{BadOffload, VnetHeader, complete};

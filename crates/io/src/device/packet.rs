@@ -288,6 +288,46 @@ fn set_membership(fd: &OwnedFd, option: i32, index: u32) -> Result<(), Errno> {
     sys::set_option(fd.as_fd(), SOL_PACKET, option, &request)
 }
 
+/// A socket that receives nothing. It gets an error when its device goes down or vanishes, of which AF_XDP sockets tell
+/// nothing, and it can make the device promiscuous.
+#[derive(Debug)]
+pub(super) struct Witness {
+    fd: Arc<OwnedFd>,
+    index: u32,
+    promiscuous: bool,
+}
+
+impl Witness {
+    /// Opens a socket on a device.
+    pub fn open(name: &str, index: u32) -> Result<Witness, DeviceError> {
+        /// An Ethernet type that no frame has, because smaller numbers are lengths. Only sockets that are bound to a
+        /// type get errors of their device.
+        const NO_TYPE: u16 = 0x0600 - 1;
+        let failed = |doing| move |e| DeviceError::from_errno(name, doing, e);
+        let fd = open_socket(name, true)?;
+        sys::attach_filter(fd.as_fd(), &[Instruction::NOTHING]).map_err(failed("attach the filter"))?;
+        match sys::bind_packet(fd.as_fd(), index, NO_TYPE) {
+            Ok(()) | Err(Errno::NETDOWN) => Ok(Witness { fd: Arc::new(fd), index, promiscuous: false }),
+            Err(e) => Err(failed("bind to it")(e)),
+        }
+    }
+    /// The descriptor. It is readable while an error is pending.
+    pub fn fd(&self) -> &Arc<OwnedFd> {
+        &self.fd
+    }
+    /// Makes the device promiscuous, or ends that.
+    pub fn set_promiscuous(&mut self, promiscuous: bool) -> Result<(), Errno> {
+        let option = match (self.promiscuous, promiscuous) {
+            (false, true) => libc::PACKET_ADD_MEMBERSHIP,
+            (true, false) => libc::PACKET_DROP_MEMBERSHIP,
+            _ => return Ok(()),
+        };
+        set_membership(&self.fd, option, self.index)?;
+        self.promiscuous = promiscuous;
+        Ok(())
+    }
+}
+
 #[inline(always)]
 fn frame<'a>(slot: &Slot<'_>, data: Bytes<'a>, vnet: VnetHeader) -> Frame<'a> {
     let tag = (slot.status() & libc::TP_STATUS_VLAN_VALID != 0).then(|| {

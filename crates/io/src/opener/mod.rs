@@ -10,7 +10,8 @@ mod serve;
 
 pub use serve::serve;
 
-use crate::device::{DeviceError, Setup};
+use crate::device::xdp::XdpMode;
+use crate::device::{DeviceError, OPEN_SOCKET, Setup};
 use parking_lot::Mutex;
 use request::{Reply, Request};
 use rustix::io::Errno;
@@ -142,6 +143,39 @@ impl Client {
     /// Removes a filter that the process which opens devices owns.
     pub(crate) fn lower(&self, name: &str, number: u32) -> Result<(), DeviceError> {
         self.ask(name, "remove the filter for the host", &Request::Lower { number }).map(drop)
+    }
+    /// Requests an AF_XDP socket. Returns the socket and its number.
+    pub(crate) fn xdp_socket(&self, name: &str) -> Result<(OwnedFd, u32), DeviceError> {
+        let doing = OPEN_SOCKET;
+        let (text, fd) = self.ask_for_fd(name, doing, &Request::XdpSocket { device: name.to_owned() })?;
+        let number = text.parse().map_err(|_| DeviceError::from_errno(name, doing, Errno::BADMSG))?;
+        Ok((fd, number))
+    }
+    /// Attaches the XDP program that passes the frames of a device to AF_XDP sockets. Returns the number of the
+    /// attachment.
+    pub(crate) fn attach(&self, name: &str, queues: u32) -> Result<(u32, XdpMode), DeviceError> {
+        let doing = "attach an XDP program";
+        let (text, _) = self.ask(name, doing, &Request::XdpAttach { device: name.to_owned(), queues })?;
+        let (number, mode) = text.split_once(' ').unwrap_or_default();
+        let mode = if mode == "generic" { XdpMode::Generic } else { XdpMode::Driver };
+        let number = number.parse().map_err(|_| DeviceError::from_errno(name, doing, Errno::BADMSG))?;
+        Ok((number, mode))
+    }
+    /// Makes the frames of a queue go to a socket. `attachment` and `socket` are numbers of this process's attachment and
+    /// socket.
+    pub(crate) fn start(
+        &self,
+        name: &str,
+        attachment: u32,
+        queue: u32,
+        socket: u32,
+    ) -> Result<(), DeviceError> {
+        let request = Request::XdpStart { attachment, queue, socket };
+        self.ask(name, "pass frames to an AF_XDP socket", &request).map(drop)
+    }
+    /// Ends an attachment, or closes the other process's descriptor of an AF_XDP socket.
+    pub(crate) fn forget(&self, name: &str, number: u32) -> Result<(), DeviceError> {
+        self.ask(name, "detach an XDP program", &Request::XdpForget { number }).map(drop)
     }
     /// Requests a raw socket for an IP protocol.
     pub(crate) fn raw(&self, protocol: u8) -> Result<OwnedFd, DeviceError> {

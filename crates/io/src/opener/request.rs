@@ -21,6 +21,14 @@ pub enum Request {
     Raise { device: String },
     /// Remove the filter that hides the frames of a device.
     Lower { number: u32 },
+    /// Open an AF_XDP socket for a device.
+    XdpSocket { device: String },
+    /// Attach the XDP program that passes the frames of a device to AF_XDP sockets.
+    XdpAttach { device: String, queues: u32 },
+    /// Make the frames of a queue go to a socket.
+    XdpStart { attachment: u32, queue: u32, socket: u32 },
+    /// End an attachment, or close a descriptor of an AF_XDP socket.
+    XdpForget { number: u32 },
     /// Open a raw socket for an IP protocol.
     Raw { protocol: u8 },
     /// The first configuration is ready. Later requests are checked against the list of allowed devices.
@@ -86,6 +94,12 @@ impl Request {
             Request::TakeAway { device, setup } => format!("takeaway {} {}", name(device), setup_text(setup)),
             Request::Raise { device } => format!("raise {}", name(device)),
             Request::Lower { number } => format!("lower {number}"),
+            Request::XdpSocket { device } => format!("xdp-socket {}", name(device)),
+            Request::XdpAttach { device, queues } => format!("xdp-attach {} {queues}", name(device)),
+            Request::XdpStart { attachment, queue, socket } => {
+                format!("xdp-start {attachment} {queue} {socket}")
+            }
+            Request::XdpForget { number } => format!("xdp-forget {number}"),
             Request::Raw { protocol } => format!("raw {protocol}"),
             Request::Seal => "seal".into(),
         }
@@ -103,6 +117,14 @@ impl Request {
             ["takeaway", d, ref rest @ ..] => Request::TakeAway { device: device(d)?, setup: setup(rest)? },
             ["raise", d] => Request::Raise { device: device(d)? },
             ["lower", n] => Request::Lower { number: n.parse().ok()? },
+            ["xdp-socket", d] => Request::XdpSocket { device: device(d)? },
+            ["xdp-attach", d, n] => Request::XdpAttach { device: device(d)?, queues: n.parse().ok()? },
+            ["xdp-start", a, q, s] => Request::XdpStart {
+                attachment: a.parse().ok()?,
+                queue: q.parse().ok()?,
+                socket: s.parse().ok()?,
+            },
+            ["xdp-forget", n] => Request::XdpForget { number: n.parse().ok()? },
             ["raw", p] => Request::Raw { protocol: p.parse().ok()? },
             ["seal"] => Request::Seal,
             _ => return None,
@@ -116,8 +138,14 @@ impl Request {
             | Request::Tun { device, .. }
             | Request::SetUp { device, .. }
             | Request::TakeAway { device, .. }
+            | Request::XdpSocket { device }
+            | Request::XdpAttach { device, .. }
             | Request::Raise { device } => Some(device),
-            Request::Lower { .. } | Request::Raw { .. } | Request::Seal => None,
+            Request::XdpStart { .. }
+            | Request::XdpForget { .. }
+            | Request::Lower { .. }
+            | Request::Raw { .. }
+            | Request::Seal => None,
         }
     }
 }

@@ -4,7 +4,10 @@
 use super::LONGEST;
 use super::request::{Reply, Request};
 use crate::device::owner::Owner;
-use crate::device::{DeviceError, Shield, Tun, TunOptions, open_socket, set_up, take_away};
+use crate::device::xdp::{self, Attachment, XdpMode};
+use crate::device::{
+    DeviceError, OPEN_SOCKET, Shield, Tun, TunOptions, index, open_socket, set_up, take_away,
+};
 use crate::socket::open_raw_socket;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
@@ -13,6 +16,9 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+
+/// The maximum number of queues of a device.
+const MOST_QUEUES: u32 = 4096;
 
 /// The descriptor that an answer passes to the router.
 enum Given {
@@ -33,6 +39,10 @@ struct Opener {
     owner: Owner,
     /// Filters that the kernel does not remove by itself. This process removes them when the router ends.
     shields: HashMap<u32, Shield>,
+    /// XDP programs. The kernel detaches them when this process ends, which is when the router ends.
+    attachments: HashMap<u32, Attachment>,
+    /// AF_XDP sockets of the router, of which this process needs a descriptor to pass frames to them.
+    sockets: HashMap<u32, OwnedFd>,
     last: u32,
 }
 
@@ -51,6 +61,8 @@ pub fn serve(fd: &OwnedFd, devices: Option<Vec<String>>, router: u32) -> std::io
         sealed: false,
         owner: Owner::of(router).unwrap_or_else(Owner::this),
         shields: HashMap::new(),
+        attachments: HashMap::new(),
+        sockets: HashMap::new(),
         last: 0,
     };
     let mut bytes = [0; LONGEST];
@@ -113,6 +125,12 @@ impl Opener {
         })
     }
 
+    /// A new number for something that this process keeps.
+    fn number(&mut self) -> u32 {
+        self.last = self.last.wrapping_add(1);
+        self.last
+    }
+
     fn answer(&mut self, request: &Request) -> (Reply, Given) {
         if let Some(why) = self.objection(request) {
             return (Reply::Refused(why), Given::Nothing);
@@ -149,14 +167,40 @@ impl Opener {
                 match shield.into_link() {
                     Ok(fd) => Ok((String::new(), Given::Fd(fd))),
                     Err(shield) => {
-                        self.last = self.last.wrapping_add(1);
-                        self.shields.insert(self.last, shield);
-                        Ok((self.last.to_string(), Given::Nothing))
+                        let number = self.number();
+                        self.shields.insert(number, shield);
+                        Ok((number.to_string(), Given::Nothing))
                     }
                 }
             }
             Request::Lower { number } => {
                 self.shields.remove(number);
+                Ok(nothing(()))
+            }
+            Request::XdpSocket { device } => {
+                let failed = |e| DeviceError::from_errno(device, OPEN_SOCKET, e);
+                let fd = xdp::open_socket(device)?;
+                let copy = rustix::io::fcntl_dupfd_cloexec(&fd, 0).map_err(failed)?;
+                let number = self.number();
+                self.sockets.insert(number, copy);
+                Ok((number.to_string(), Given::Fd(fd)))
+            }
+            Request::XdpAttach { device, queues } => {
+                let queues = (*queues).min(MOST_QUEUES);
+                let attachment = Attachment::new(device, index(device)?, queues)?;
+                let mode = if attachment.mode == XdpMode::Generic { "generic" } else { "driver" };
+                let number = self.number();
+                self.attachments.insert(number, attachment);
+                Ok((format!("{number} {mode}"), Given::Nothing))
+            }
+            Request::XdpStart { attachment, queue, socket } => {
+                let found = self.attachments.get(attachment).zip(self.sockets.get(socket));
+                let done = found.ok_or(Errno::BADF).and_then(|(a, s)| a.set(*queue, s.as_fd()));
+                done.map(nothing).map_err(|e| DeviceError::from_errno("devices", "pass frames", e))
+            }
+            Request::XdpForget { number } => {
+                self.attachments.remove(number);
+                self.sockets.remove(number);
                 Ok(nothing(()))
             }
             Request::Raw { protocol } => open_raw_socket(*protocol)

@@ -6,6 +6,7 @@ mod facts;
 mod receiving;
 mod sending;
 mod tun;
+mod xdp;
 
 use castanet_io::device::{FrameKind, Outgoing, PacketSender, PacketSocket, VnetHeader, info};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

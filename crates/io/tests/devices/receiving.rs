@@ -8,7 +8,7 @@ use castanet_io::device::{
     DeviceError, FrameKind, Instruction, PacketOptions, PacketSender, PacketSocket, Shield, complete, info,
 };
 use castanet_testkit::host::Host;
-use castanet_testkit::namespace::{inside, inside_of, pair, run};
+use castanet_testkit::namespace::{inside, inside_with_bpf, pair, run};
 use std::time::Duration;
 
 #[test]
@@ -260,11 +260,7 @@ fn a_process_with_a_shield() {
 
 #[test]
 fn a_killed_process_takes_its_shield_with_it_or_leaves_its_name() {
-    // Run in the initial user namespace if this process has the rights, because only that namespace has TCX
-    // links.
-    let rights = std::process::Command::new("unshare").args(["-n", "true"]).output();
-    let flags = if rights.is_ok_and(|o| o.status.success()) { "-n" } else { "-Urn" };
-    inside_of(flags, "receiving::a_killed_process_takes_its_shield_with_it_or_leaves_its_name", || {
+    inside_with_bpf("receiving::a_killed_process_takes_its_shield_with_it_or_leaves_its_name", || {
         pair();
         let host = Host::new();
         run(&format!("ip link set vb netns {}", host.id()));

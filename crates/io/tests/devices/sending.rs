@@ -6,16 +6,13 @@ use castanet_io::device::{
     DeviceError, FrameKind, LIVE_FLOWS, LiveFrame, LiveSender, Outgoing, PacketOptions, PacketSender,
     PacketSocket, Refusal, Segments, Start, VnetHeader, complete, receive_by_napi,
 };
-use castanet_testkit::namespace::{inside, inside_of, pair, run};
+use castanet_testkit::namespace::{inside, inside_with_bpf, pair, run};
 use rustix::event::PollFlags;
 use std::time::{Duration, Instant};
 
 #[test]
 fn live_frames_arrive_at_their_rate() {
-    // Run in the initial user namespace if this process has the rights.
-    let rights = std::process::Command::new("unshare").args(["-n", "true"]).output();
-    let flags = if rights.is_ok_and(|o| o.status.success()) { "-n" } else { "-Urn" };
-    inside_of(flags, "sending::live_frames_arrive_at_their_rate", || {
+    inside_with_bpf("sending::live_frames_arrive_at_their_rate", || {
         pair();
         let bytes = frame(mac("vb"), 0x88b5, 60);
         let live = LiveFrame { bytes: bytes.clone(), flow: [35, 43] };

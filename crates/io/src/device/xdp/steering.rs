@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The XDP program that passes the frames of a device to AF_XDP sockets.
+
+use crate::device::bpf::{Operation, Program, SocketMap, XdpMode};
+use crate::device::error::DeviceError;
+use crate::opener;
+use parking_lot::Mutex;
+use rustix::io::Errno;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Arc, Weak};
+
+/// What the program's attachment is called in errors.
+pub(crate) const ATTACH: &str = "attach an XDP program";
+
+/// Returns the program: a frame goes to the socket for its queue, or to the host if there is none.
+fn program(map: i32) -> [Operation; 6] {
+    const LOAD32: u8 = 0x61;
+    const WIDE: u8 = 0x18;
+    const SET: u8 = 0xb7;
+    const CALL: u8 = 0x85;
+    const EXIT: u8 = 0x95;
+    /// Marks a 64-bit immediate as the descriptor of a map.
+    const MAP: u8 = 1;
+    /// The offset of the number of the queue in the context (struct xdp_md).
+    const QUEUE: i16 = 16;
+    const XDP_PASS: i32 = 2;
+    const REDIRECT_MAP: i32 = 51;
+    // The arguments of the call are in registers 1 to 3: the map, the number of the queue, and the result if the map has
+    // no socket for it.
+    [
+        Operation::new(LOAD32, 2, 1, QUEUE, 0),
+        Operation::new(WIDE, 1, MAP, 0, map),
+        Operation::new(0, 0, 0, 0, 0),
+        Operation::new(SET, 3, 0, 0, XDP_PASS),
+        Operation::new(CALL, 0, 0, 0, REDIRECT_MAP),
+        Operation::new(EXIT, 0, 0, 0, 0),
+    ]
+}
+
+/// An attached program, and the map of its sockets. The kernel detaches the program when this is dropped, or when the
+/// process ends, whatever the way.
+#[derive(Debug)]
+pub(crate) struct Attachment {
+    map: SocketMap,
+    _link: OwnedFd,
+    pub mode: XdpMode,
+}
+
+impl Attachment {
+    /// Attaches the program to a device: in its driver if that can run XDP programs, otherwise in generic mode.
+    pub fn new(name: &str, index: u32, queues: u32) -> Result<Attachment, DeviceError> {
+        let failed = |e| match e {
+            Errno::PERM | Errno::ACCESS => DeviceError::NotPermitted {
+                name: name.to_owned(),
+                doing: ATTACH,
+                capability: "CAP_BPF and CAP_NET_ADMIN and CAP_NET_RAW",
+            },
+            Errno::BUSY | Errno::EXIST => DeviceError::Invalid {
+                name: name.to_owned(),
+                what: format!(
+                    "another XDP program is attached already; end the program that did it, or detach it: ip link set \
+                     {name} xdp off"
+                ),
+            },
+            Errno::NOSYS => {
+                DeviceError::Unsupported { name: name.to_owned(), what: "XDP links (Linux 5.9)".into() }
+            }
+            e => DeviceError::from_errno(name, ATTACH, e),
+        };
+        let map = SocketMap::new(queues).map_err(failed)?;
+        let program = Program::load_for_fragments(&program(map.number())).map_err(failed)?;
+        match program.attach_as_xdp(index, XdpMode::Driver) {
+            Ok(link) => return Ok(Attachment { map, _link: link, mode: XdpMode::Driver }),
+            // The driver cannot run XDP programs, or not now: for example, the MTU is too large for it.
+            Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::RANGE | Errno::NOSPC | Errno::NOMEM) => {}
+            Err(e) => return Err(failed(e)),
+        }
+        let link = program.attach_as_xdp(index, XdpMode::Generic).map_err(failed)?;
+        Ok(Attachment { map, _link: link, mode: XdpMode::Generic })
+    }
+    /// Makes the frames of a queue go to a socket.
+    pub fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.map.set(queue, socket)
+    }
+}
+
+/// The attachment of this process to a device.
+#[derive(Debug)]
+pub(super) struct Steering {
+    name: String,
+    index: u32,
+    mode: XdpMode,
+    means: Means,
+}
+
+#[derive(Debug)]
+enum Means {
+    Own(Attachment),
+    /// The process that opens devices has the attachment, under this number.
+    Kept(u32),
+}
+
+/// The attachments of this process. A device has only one, and all sockets on the device share it, those of an old and
+/// a new router in a hot swap too.
+static STEERINGS: Mutex<Vec<Weak<Steering>>> = Mutex::new(Vec::new());
+
+impl Steering {
+    /// Attaches the program to a device, or returns the existing attachment of this process.
+    pub fn of(name: &str, index: u32, queues: u32) -> Result<Arc<Steering>, DeviceError> {
+        let mut all = STEERINGS.lock();
+        all.retain(|s| s.strong_count() > 0);
+        if let Some(found) = all.iter().filter_map(Weak::upgrade).find(|s| s.index == index) {
+            return Ok(found);
+        }
+        let (mode, means) = match opener::client() {
+            Some(opener) => {
+                let (number, mode) = opener.attach(name, queues)?;
+                (mode, Means::Kept(number))
+            }
+            None => {
+                let attachment = Attachment::new(name, index, queues)?;
+                (attachment.mode, Means::Own(attachment))
+            }
+        };
+        let steering = Arc::new(Steering { name: name.to_owned(), index, mode, means });
+        all.push(Arc::downgrade(&steering));
+        Ok(steering)
+    }
+    /// Where the program runs.
+    pub fn mode(&self) -> XdpMode {
+        self.mode
+    }
+    /// Makes the frames of a queue go to a socket. `number` is the number of the socket in the process that opens
+    /// devices.
+    pub fn start(&self, queue: u32, socket: BorrowedFd<'_>, number: Option<u32>) -> Result<(), DeviceError> {
+        match (&self.means, opener::client(), number) {
+            (Means::Own(attachment), ..) => attachment
+                .set(queue, socket)
+                .map_err(|e| DeviceError::from_errno(&self.name, "pass frames to an AF_XDP socket", e)),
+            (Means::Kept(attachment), Some(opener), Some(number)) => {
+                opener.start(&self.name, *attachment, queue, number)
+            }
+            // A socket that this process opened itself, before it had the other process.
+            (Means::Kept(_), ..) => Err(DeviceError::from_errno(&self.name, ATTACH, Errno::BADF)),
+        }
+    }
+}
+
+impl Drop for Steering {
+    fn drop(&mut self) {
+        if let Means::Kept(number) = self.means {
+            // If the process that opens devices has ended, the program is already detached.
+            let _ = opener::client().map(|o| o.forget(&self.name, number));
+        }
+    }
+}
