@@ -60,22 +60,20 @@ pub(crate) fn unmake(name: &str) {
     }
 }
 
-/// The watch of a descriptor that the old element has handed to the new router. Only the router that made a watch can
-/// end it, so the watch stays with the old element. If the swap fails and the descriptor returns to the old element,
-/// the old element ends this watch.
+/// The watches of descriptors that the old element has handed to the new router. Only the router that made a watch can
+/// end it, so the watches stay with the old element. If the swap fails and the descriptors return to the old element,
+/// the old element ends these watches.
 #[derive(Debug, Default)]
-pub(crate) struct Left(Option<Watch>);
+pub(crate) struct Left(Vec<Watch>);
 
 impl Left {
     /// Keeps a watch whose descriptor another element takes over.
     pub(crate) fn keep(&mut self, watch: Watch) {
-        self.0 = Some(watch);
+        self.0.push(watch);
     }
-    /// Ends the kept watch. Must be called before the descriptor is watched again.
+    /// Ends the kept watches. Must be called before the descriptors are watched again.
     pub(crate) fn end(&mut self, cx: &mut Cx<'_>) {
-        if let Some(watch) = self.0.take() {
-            cx.unwatch(watch);
-        }
+        self.0.drain(..).for_each(|watch| cx.unwatch(watch));
     }
 }
 

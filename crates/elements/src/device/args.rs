@@ -27,13 +27,19 @@ impl Show for DeviceName {
     }
 }
 
-/// The argument METHOD of old configurations, which chose how frames are received or sent. Here every accepted word has
-/// the same effect: packet sockets are used.
+/// The argument METHOD: how frames are received or sent. All words of old configurations mean packet sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Method(pub(super) String);
 
 /// The words that METHOD accepts.
-const METHODS: [&str; 6] = ["LINUX", "PACKET", "PCAP", "PCAPFD", "DEVBPF", "NETMAP"];
+const METHODS: [&str; 7] = ["XDP", "LINUX", "PACKET", "PCAP", "PCAPFD", "DEVBPF", "NETMAP"];
+
+impl Method {
+    /// Whether frames are received or sent through AF_XDP sockets.
+    pub(super) fn is_xdp(method: Option<&Method>) -> bool {
+        method.is_some_and(|m| m.0 == "XDP")
+    }
+}
 
 impl ArgValue for Method {
     const TYPE: &'static str = "method";
@@ -44,8 +50,11 @@ impl ArgValue for Method {
             return Ok(Method(word));
         }
         let near = castanet_lang::nearest(&word, METHODS).map(|m| format!("; did you mean {m}?"));
-        Err(format!("unknown method '{text}'{}", near.unwrap_or_else(|| ": LINUX, PACKET or PCAP".into()))
-            .into())
+        Err(format!(
+            "unknown method '{text}'{}",
+            near.unwrap_or_else(|| ": PACKET, XDP, LINUX or PCAP".into())
+        )
+        .into())
     }
 }
 

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! FromDevice: emits the frames that a device receives.
 
+mod args;
 mod filter;
 mod group;
 mod handing;
 mod handlers;
+mod opening;
+mod source;
 
-use super::args::{DeviceName, Encap, Method};
 use super::back::{self, Ether};
-use super::claims::{ROUTER, claim};
-use super::intake::{Intake, default_headroom, ipv4_header};
+use super::claims::{ROUTER, claim, claim_method};
+use super::intake::{Intake, ipv4_header};
+use super::xdp::{Users, remarks};
 use crate::handover::Left;
+pub use args::Args;
+use castanet_element::Interest;
 use castanet_element::prelude::*;
-use castanet_element::{Interest, Watch};
 use castanet_io::LinkType;
-use castanet_io::device::{self, DeviceError, Instruction, PacketOptions, PacketSocket, Shield};
+use castanet_io::device::{self, DeviceError, Instruction, PacketOptions, Shield};
 use castanet_spec::anno;
 use group::{Members, claimed};
+use source::{Open, Source, receive_by_xdp};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// The maximum number of frames that one turn emits. Frames that are ready are emitted together, whatever
 /// BURST says.
@@ -31,7 +37,8 @@ const MOST_LOOKS: u32 = 256;
 /// Interval at which a device that is down or gone is checked, in nanoseconds.
 const LOOK: i64 = 200_000_000;
 
-/// Emits the frames that a network device receives, through a packet socket.
+/// Emits the frames that a network device receives, through a packet socket or, with METHOD XDP, around the host's
+/// network stack.
 ///
 /// A frame is an Ethernet frame with its VLAN tag, if it has one, or an IP packet if the device has no link header.
 /// The MAC header of packets is marked. Their packet type annotation comes from the kernel (to this host, broadcast,
@@ -51,6 +58,14 @@ const LOOK: i64 = 200_000_000;
 /// With FANOUT, all elements with the same device and the same number share the device's frames: all frames of a flow,
 /// in both directions, go to the same element. So several workers can receive, each with a FromDevice of its own, and
 /// the packets of a flow stay in order. All fragments between two addresses count as one flow.
+///
+/// METHOD XDP is faster. An XDP program passes the frames of the device to AF_XDP sockets, one for each of its receive
+/// queues, and packets go from there to a ToDevice with METHOD XDP without being copied. If the driver supports it, the
+/// device itself writes to the memory of packets; otherwise the kernel copies frames there. The host gets no frames,
+/// except those that ToHost gives back, and SNIFFER has no effect. With FANOUT, the elements share the queues of the
+/// device. Only the bytes of frames arrive: partial checksums, super-packets, and VLAN tags beside the bytes are lost, so
+/// the other end of a veth pair must not use these offloads. METHOD XDP needs CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW in
+/// the initial user namespace, and Linux 5.9. The timestamp is the time at which the router read the frame.
 ///
 /// # Ports
 /// No inputs. Output 0 (push): frames. Output 1 (optional): with FORCE_IP, frames that hold no IPv4; without
@@ -90,11 +105,16 @@ pub struct FromDevice {
     #[count(unit = "outages")]
     losses: Count,
     options: PacketOptions,
-    socket: Option<(PacketSocket, Watch)>,
+    open: Option<Open>,
+    /// Packets received together, before they are emitted. Empty between turns.
+    batch: Batch,
+    /// With METHOD XDP: the elements of the router that share the packet buffers.
+    users: Option<Arc<Users>>,
+    members: Arc<Members>,
     intake: Intake,
     shield: Option<Shield>,
-    /// The watch of a socket that another router has taken over in a hot swap. Only the router of this element can end
-    /// the watch.
+    /// The watches of sockets that another router has taken over in a hot swap. Only the router of this element can end
+    /// them.
     left: Left,
     /// Packets that are emitted before newly received frames. They were received during a hot swap, or just before the
     /// device went down or vanished. The first `from_old` of them came from the old router.
@@ -118,66 +138,17 @@ pub struct FromDevice {
     member: usize,
 }
 
-/// Arguments of FromDevice.
-#[derive(Args)]
-pub struct Args {
-    /// The name of the device.
-    devname: DeviceName,
-    /// Whether frames to other hosts are received.
-    #[arg(default = false)]
-    promisc: bool,
-    /// The maximum length of a packet in bytes, 14 to 65535; further bytes are cut off and counted in the extra
-    /// length annotation. By default packets are whole.
-    #[arg(min = 14, max = 65_535)]
-    snaplen: Option<u32>,
-    /// Whether the host's own network stack also sees the frames.
-    #[arg(keyword, default = true)]
-    sniffer: bool,
-    /// Whether to emit only IPv4 packets, with their network header marked.
-    #[arg(keyword, default = false)]
-    force_ip: bool,
-    /// LINUX, PACKET or PCAP: accepted for old configurations and ignored; frames always come through a packet
-    /// socket.
-    #[arg(keyword, name = "METHOD", alias = "CAPTURE")]
-    _method: Option<Method>,
-    /// An expression of tcpdump; only frames that match it are received.
-    #[arg(keyword)]
-    bpf_filter: Option<String>,
-    /// The Ethernet type of the frames that are received; 0 for all frames.
-    #[arg(keyword, default = 0)]
-    protocol: u16,
-    /// Whether frames that the host sends are also received.
-    #[arg(keyword, default = false)]
-    outbound: bool,
-    /// Bytes before the data of each packet; by default about 28, so that the IP header is aligned.
-    #[arg(keyword, max = castanet_packet::MAX_HEADROOM)]
-    headroom: Option<u32>,
-    /// The link type that the device must have; any other is an error.
-    #[arg(keyword)]
-    encap: Option<Encap>,
-    /// Accepted for old configurations and ignored; frames that are ready are emitted together, up to 64 of them.
-    #[arg(keyword, name = "BURST", default = 1, min = 1)]
-    _burst: u32,
-    /// The number of the group of elements that share the frames of the device. A group may span several routers
-    /// of a network namespace.
-    #[arg(keyword)]
-    fanout: Option<u16>,
-    /// Whether packets get the time of reception as timestamp.
-    #[arg(keyword, default = true)]
-    timestamp: bool,
-}
-
 impl Build for FromDevice {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        args.check_method()?;
+        claim_method(&args.devname.0, args.is_xdp(), cx)?;
         // A wrong filter is a configuration error, even if the device does not exist.
         let filter = args.bpf_filter.as_deref().unwrap_or("").trim().to_string();
         filter::compile(&filter, LinkType::ETHERNET, cx.arg_cx())?;
         let use_of = claimed(&args, &filter);
         // Elements of a FANOUT group may use the device at the same time. Each has its own number in the group.
-        let member = match args.fanout {
-            Some(_) => cx.share_as(ROUTER, Members::default).next(&use_of, cx.me),
-            None => 0,
-        };
+        let members = cx.share_as(ROUTER, Members::default);
+        let member = if args.fanout.is_some() { members.next(&use_of, cx.me) } else { 0 };
         if args.fanout.is_none() {
             claim(&use_of, cx)?;
         }
@@ -192,7 +163,10 @@ impl Build for FromDevice {
             count: Count::default(),
             losses: Count::default(),
             options,
-            socket: None,
+            open: None,
+            batch: Batch::new(),
+            users: args.is_xdp().then(|| Users::with_receiver(cx)),
+            members,
             intake: Intake::new(0, LinkType::ETHERNET),
             shield: None,
             left: Left::default(),
@@ -212,25 +186,44 @@ impl Build for FromDevice {
 }
 
 impl FromDevice {
-    /// Opens a new socket on the device.
-    fn open(&mut self, arguments: ArgCx<'_>) -> Result<PacketSocket, ElementError> {
-        let name = &self.args.devname.0;
-        let info = device::link_info(name).map_err(ElementError::refused)?;
-        if let Some(wanted) = self.args.encap.filter(|e| e.0 != info.link) {
-            return Err(format!("{name}: its link type is {}, not {}", info.link, wanted.0).into());
+    /// Receives and emits frames of a packet socket. Returns the number of frames; `None` if there is no socket.
+    #[inline]
+    fn turn_by_socket(&mut self, most: usize, cx: &mut Cx<'_>) -> Option<u32> {
+        let mut frames = 0;
+        for _ in 0..most {
+            let Some(Open { source: Source::Packet(socket), .. }) = &mut self.open else { return None };
+            let intake = &mut self.intake;
+            let mut packet = None;
+            if socket.receive(1, |f| packet = intake.packet(f, cx)) == 0 {
+                break;
+            }
+            frames += 1;
+            if let Some(p) = packet {
+                self.emit(p, cx);
+            }
         }
-        let filter = self.args.bpf_filter.as_deref().map(str::trim).filter(|f| !f.is_empty());
-        let compiled = filter.map(|f| filter::compile(f, info.link, arguments)).transpose();
-        self.options.filter =
-            compiled.map_err(|e| e.0.into_iter().map(|e| e.message).collect::<Vec<_>>().join("; "))?;
-        let socket = PacketSocket::open(name, &self.options).map_err(ElementError::refused)?;
-        if !self.args.sniffer && self.shield.as_ref().is_none_or(|s| !s.is_up_to_date()) {
-            self.shield = Some(Shield::raise(name).map_err(ElementError::refused)?);
+        if frames > 0 {
+            cx.entered(frames.into());
         }
-        (self.link, self.ether) = (info.link, self.ether.or(info.ether));
-        let headroom = self.args.headroom.map_or(default_headroom(info.link), |n| n as usize);
-        self.intake = Intake::new(headroom, info.link);
-        Ok(socket)
+        Some(frames)
+    }
+
+    /// Receives and emits frames by XDP. Returns the number of frames; `None` if there is no socket, or the device was lost.
+    fn turn_by_xdp(&mut self, most: usize, cx: &mut Cx<'_>) -> Option<u32> {
+        let Some(Open { source: Source::Xdp(receiver), .. }) = &mut self.open else { return None };
+        // The frames go to this element from its first turn on, not before: a router that is prepared for a hot swap must
+        // not take them from the router that runs.
+        if let Err(e) = receiver.start() {
+            self.lose(&e, cx);
+            return None;
+        }
+        let mut batch = std::mem::take(&mut self.batch);
+        let frames = receive_by_xdp(receiver, most, &self.intake, cx, |p| batch.push(p));
+        for p in batch.as_mut_vec().drain(..) {
+            self.emit(p, cx);
+        }
+        self.batch = batch;
+        Some(u32::try_from(frames).unwrap_or(u32::MAX))
     }
 
     /// Emits a packet.
@@ -268,11 +261,11 @@ impl FromDevice {
     /// Called when no frame is waiting: checks whether the device is still there, and lets the task sleep.
     #[cold]
     fn idle(&mut self, cx: &mut Cx<'_>) -> Turn {
-        if let Some((socket, watch)) = &mut self.socket {
+        if let Some(Open { source, watches }) = &mut self.open {
             // A socket error also wakes the task, so check the socket if the wake-up brought no frame.
-            let fine = std::mem::take(&mut self.received) && !socket.has_error();
-            match if fine { Ok(()) } else { socket.check() } {
-                Ok(()) => cx.wait(*watch),
+            let fine = std::mem::take(&mut self.received) && !source.has_error();
+            match if fine { Ok(()) } else { source.check() } {
+                Ok(()) => watches.iter().for_each(|watch| cx.wait(*watch)),
                 Err(e) => self.lose(&e, cx),
             }
         }
@@ -299,10 +292,10 @@ impl FromDevice {
             Some(state) => state,
             None => return self.lose(&DeviceError::Down { name }, cx),
         };
-        let same = self.socket.as_ref().is_some_and(|s| s.0.index() == index);
+        let same = self.open.as_ref().is_some_and(|o| o.source.index() == index);
         if !same {
             match cx.with_args(|a| self.open(ArgCx { scope: a.scope, names: a.names, origin: a.origin })) {
-                Ok(socket) => self.replace(socket, cx),
+                Ok(source) => self.replace(source, cx),
                 Err(_) => return self.lose(&DeviceError::Down { name }, cx),
             }
         }
@@ -315,14 +308,14 @@ impl FromDevice {
     }
 
     /// Replaces the current socket. Frames that arrived just before the device went down or vanished are emitted first.
-    fn replace(&mut self, socket: PacketSocket, cx: &mut Cx<'_>) {
-        if let Some((mut old, watch)) = self.socket.take() {
+    fn replace(&mut self, source: Source, cx: &mut Cx<'_>) {
+        if let Some(Open { source: mut old, watches }) = self.open.take() {
             handing::receive(&mut old, &mut self.intake, |_| true, &mut self.waiting, cx);
             self.drops_before = self.drops_before.saturating_add(old.drops());
-            cx.unwatch(watch);
+            watches.into_iter().for_each(|watch| cx.unwatch(watch));
         }
-        let watch = cx.watch(socket.fd().clone(), Interest::Read);
-        self.socket = Some((socket, watch));
+        let watches = source.fds().into_iter().map(|fd| cx.watch(fd, Interest::Read)).collect();
+        self.open = Some(Open { source, watches });
     }
 }
 
@@ -336,22 +329,10 @@ impl Element for FromDevice {
             self.emit_waiting(most, cx);
             return Turn::Again;
         }
-        let mut frames = 0u32;
-        for _ in 0..most {
-            let Some((socket, _)) = &mut self.socket else { return Turn::Sleep };
-            let intake = &mut self.intake;
-            let mut packet = None;
-            let got = socket.receive(1, |f| packet = intake.packet(f, cx));
-            if got == 0 {
-                break;
-            }
-            frames += 1;
-            if let Some(p) = packet {
-                self.emit(p, cx);
-            }
-        }
+        let turn =
+            if self.users.is_some() { self.turn_by_xdp(most, cx) } else { self.turn_by_socket(most, cx) };
+        let Some(frames) = turn else { return Turn::Sleep };
         if frames > 0 {
-            cx.entered(frames.into());
             self.received = true;
             self.patience = (self.patience + LOOKS * frames).min(MOST_LOOKS);
             return Turn::Again;
@@ -386,15 +367,20 @@ impl Lifecycle for FromDevice {
             cx.set_timer(0, now.saturating_add(LOOK));
             return Ok(());
         }
-        let socket = cx.with_args(|args| self.open(*args))?;
-        let watch = cx.watch(socket.fd().clone(), Interest::Read);
+        let source = cx.with_args(|args| self.open(*args))?;
+        if let Source::Xdp(receiver) = &source {
+            for remark in remarks(&name, receiver.way(), self.args.sniffer) {
+                cx.message(&format!("{}: {name}: {remark}", cx.declaration()));
+            }
+        }
+        let watches = source.fds().into_iter().map(|fd| cx.watch(fd, Interest::Read)).collect();
         // The device may be down. When it comes up, its frames arrive on this same socket.
-        self.socket = Some((socket, watch));
+        self.open = Some(Open { source, watches });
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        if let Some((mut socket, _)) = self.socket.take() {
-            self.drops_before = self.drops_before.saturating_add(socket.drops());
+        if let Some(Open { mut source, .. }) = self.open.take() {
+            self.drops_before = self.drops_before.saturating_add(source.drops());
         }
         cx.missed(self.drops_before);
         self.shield = None;

@@ -62,6 +62,26 @@ impl Intake {
         }
         Some(p)
     }
+
+    /// Sets the annotations of a packet whose data are a received Ethernet frame.
+    #[inline]
+    pub(super) fn complete(&self, mut p: Packet, time: i64, ether: Option<[u8; 6]>) -> Packet {
+        let kind = kind_by_address(p.data(), ether);
+        p.set_packet_type(kind);
+        p.set_timestamp(time);
+        p.set_mac_header(0);
+        p
+    }
+}
+
+/// Returns the packet type annotation of a frame that the kernel did not classify, for a device with this address.
+fn kind_by_address(data: &[u8], ether: Option<[u8; 6]>) -> PacketType {
+    match data.first_chunk::<6>() {
+        Some([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]) => PacketType::Broadcast,
+        Some([first, ..]) if first & 1 != 0 => PacketType::Multicast,
+        Some(to) if Some(*to) != ether => PacketType::OtherHost,
+        _ => PacketType::Host,
+    }
 }
 
 /// Counts the drop of a frame from which no packet could be made.
@@ -94,6 +114,20 @@ pub(super) fn ipv4_header(start: Start, data: &[u8]) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_are_classified_by_their_destination() {
+        let mine = Some([2, 0, 0, 0, 0, 1]);
+        for (to, want) in [
+            ([2, 0, 0, 0, 0, 1], PacketType::Host),
+            ([2, 0, 0, 0, 0, 2], PacketType::OtherHost),
+            ([1, 0, 0x5e, 0, 0, 1], PacketType::Multicast),
+            ([0xff; 6], PacketType::Broadcast),
+        ] {
+            assert_eq!(kind_by_address(&to, mine), want);
+            assert_eq!(kind_by_address(&to[..5], mine), PacketType::Host);
+        }
+    }
 
     #[test]
     fn ipv4_headers_are_found() {

@@ -23,6 +23,7 @@ mod tap;
 pub mod to_device;
 pub mod to_host;
 pub mod to_host_sniffers;
+mod xdp;
 
 use castanet_element::{ClassDef, element};
 use std::error::Error;

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 mod fanout;
+mod xdp;
 
 use castanet_element::Remote;
 use castanet_element::spec::Reason;
@@ -325,6 +326,18 @@ fn errors_say_what_to_do() {
             ("FromDevice(va, ENCAP IP) -> Discard;", vec!["va: its link type is ETHER, not IP"]),
             ("FromDevice(va, SNAPLEN 13) -> Discard;", vec!["SNAPLEN: must be between 14 and 65535"]),
             ("FromDevice(va, METHOD LINX) -> Discard;", vec!["unknown method 'LINX'", "LINUX"]),
+            (
+                "FromDevice(va, METHOD XDP, BPF_FILTER arp) -> Discard;",
+                vec!["BPF_FILTER does not go with METHOD XDP", "IPClassifier"],
+            ),
+            ("FromDevice(va, METHOD XDP, PROTOCOL 0x0800) -> Discard;", vec!["PROTOCOL does not go with"]),
+            ("FromDevice(va, METHOD XDP, OUTBOUND true) -> Discard;", vec!["OUTBOUND does not go with"]),
+            ("FromDevice(va, METHOD XDP, HEADROOM 287) -> Discard;", vec!["such a HEADROOM does not", "286"]),
+            ("FromDevice(va, BUSY_POLL true) -> Discard;", vec!["BUSY_POLL needs METHOD XDP"]),
+            (
+                "a :: FromDevice(va, METHOD XDP) -> Discard; FromDevice(va, PROTOCOL 2) -> Discard;",
+                vec!["device 'va' is already used by 'a :: FromDevice' with METHOD XDP", "the same METHOD"],
+            ),
             ("FromDevice(a/b) -> Discard;", vec!["'a/b' is no name for a device"]),
             ("Idle -> ToHost(fake);", vec!["no FromHost element for 'fake'"]),
             (

@@ -9,6 +9,9 @@ use std::collections::HashMap;
 /// if there is one. Without FANOUT, two elements with the same text would emit the same frames.
 pub(super) fn claimed(args: &Args, filter: &str) -> String {
     let group = args.fanout.map_or(String::new(), |n| format!(" group {n},"));
+    if args.is_xdp() {
+        return format!("device '{}' with METHOD XDP,{group}", args.devname.0);
+    }
     format!("device '{}', filter '{filter}', protocol {},{group}", args.devname.0, args.protocol)
 }
 
@@ -17,6 +20,11 @@ pub(super) fn claimed(args: &Args, filter: &str) -> String {
 pub(super) struct Members(Mutex<HashMap<String, Vec<u32>>>);
 
 impl Members {
+    /// The number of members of a group.
+    pub fn count(&self, group: &str) -> usize {
+        self.0.lock().get(group).map_or(1, Vec::len)
+    }
+
     /// Returns the number of an element in its group, from 0. An element that is not a member yet becomes one.
     pub fn next(&self, group: &str, element: u32) -> usize {
         let mut groups = self.0.lock();

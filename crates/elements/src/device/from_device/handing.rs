@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What FromDevice takes over from the old router in a hot swap.
 
+use super::source::{Open, Source};
 use super::{FromDevice, LOOK};
 use crate::device::intake::{Intake, default_headroom};
 use castanet_element::Interest;
 use castanet_element::prelude::*;
-use castanet_io::device::{self, PacketSocket, Shield};
+use castanet_io::device::{self, Shield};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The maximum number of frames that are read from one socket during a hot swap, even if its ring has more
@@ -28,22 +29,22 @@ impl FromDevice {
     /// Takes over the socket, with the frames that wait in its ring. First gives the open socket the new settings: if
     /// that fails, nothing has moved yet.
     pub(super) fn inherit(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        let Some((socket, _)) = &old.socket else { return Ok(()) };
+        let Some(Open { source, .. }) = &mut old.open else { return Ok(()) };
         if !old.lost {
-            if !self.args.sniffer && old.shield.is_none() && self.shield.is_none() {
+            if self.needs_shield() && old.shield.is_none() && self.shield.is_none() {
                 self.shield = Some(Shield::raise(&self.args.devname.0).map_err(ElementError::refused)?);
             }
             let (before, now) = (old.options.promiscuous, self.options.promiscuous);
-            socket.set_promiscuous(before, now).map_err(ElementError::refused)?;
-            socket.set_outgoing(self.options.outgoing);
+            source.set_promiscuous(before, now).map_err(ElementError::refused)?;
+            source.set_outgoing(self.options.outgoing);
         }
-        let Some((socket, watch)) = old.socket.take() else { return Ok(()) };
-        old.left.keep(watch);
+        let Some(Open { source, watches }) = old.open.take() else { return Ok(()) };
+        watches.into_iter().for_each(|watch| old.left.keep(watch));
         self.left.end(cx);
         if !self.args.sniffer && old.shield.is_some() {
             self.shield = old.shield.take();
         }
-        self.link = socket.link();
+        self.link = source.link();
         let headroom = self.args.headroom.map_or(default_headroom(self.link), |n| n as usize);
         self.intake = Intake::new(headroom, self.link);
         (self.lost, self.ether) = (old.lost, old.ether);
@@ -51,11 +52,11 @@ impl FromDevice {
         self.drops_before = std::mem::take(&mut old.drops_before);
         self.waiting.append(&mut old.waiting);
         self.from_old = self.waiting.len();
-        if let Some((_, mine)) = self.socket.take() {
-            cx.unwatch(mine);
+        if let Some(Open { watches, .. }) = self.open.take() {
+            watches.into_iter().for_each(|mine| cx.unwatch(mine));
         }
-        let watch = cx.watch(socket.fd().clone(), Interest::Read);
-        self.socket = Some((socket, watch));
+        let watches = source.fds().into_iter().map(|fd| cx.watch(fd, Interest::Read)).collect();
+        self.open = Some(Open { source, watches });
         if self.lost {
             let now = cx.now();
             cx.set_timer(0, now.saturating_add(LOOK));
@@ -80,15 +81,15 @@ impl FromDevice {
             cx.schedule();
             return;
         }
-        let (Some((mine, _)), Some((theirs, _))) = (&mut self.socket, &mut old.socket) else { return };
+        let (Some(mine), Some(theirs)) = (&mut self.open, &mut old.open) else { return };
         old.followed = true;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         let now = i64::try_from(now).unwrap_or(i64::MAX);
         let before = |time: i64| time <= now;
         self.waiting.append(&mut old.waiting);
-        receive(theirs, &mut old.intake, before, &mut self.waiting, cx);
+        receive(&mut theirs.source, &mut old.intake, before, &mut self.waiting, cx);
         self.from_old = self.waiting.len();
-        receive(mine, &mut self.intake, |time| !before(time), &mut self.waiting, cx);
+        receive(&mut mine.source, &mut self.intake, |time| !before(time), &mut self.waiting, cx);
         cx.schedule();
     }
 
@@ -105,17 +106,12 @@ impl FromDevice {
 
 /// Receives all waiting frames, and appends a packet to `into` for each frame whose arrival time `keep` accepts.
 pub(super) fn receive(
-    socket: &mut PacketSocket,
+    source: &mut Source,
     intake: &mut Intake,
     keep: impl Fn(i64) -> bool,
     into: &mut std::collections::VecDeque<Packet>,
     cx: &mut Cx<'_>,
 ) {
-    let most = socket.slots().min(MOST_MOVED);
-    socket.receive(most, |frame| {
-        if keep(frame.time_ns) {
-            cx.entered(1);
-            into.extend(intake.packet(frame, cx));
-        }
-    });
+    let most = source.slots().min(MOST_MOVED);
+    source.receive(most, intake, keep, cx, |p| into.push_back(p));
 }
