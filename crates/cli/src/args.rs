@@ -125,6 +125,9 @@ pub enum Command {
     Ctl(crate::ctl::Ctl),
     /// Print a completion script for a shell.
     Completion(crate::ctl::completion::Completion),
+    /// List the devices of this host, and how a router can receive from and send to each.
+    #[command(after_help = "Examples:\n  castanet devices\n  castanet devices eth0 --json")]
+    Devices(crate::devices::Devices),
     /// Find what routers left behind on this host when they were killed.
     Doctor(crate::doctor::Doctor),
     /// Measure forwarding rates and latencies of operations.

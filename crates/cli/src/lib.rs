@@ -14,6 +14,7 @@ mod classic;
 mod combine;
 mod control;
 mod ctl;
+mod devices;
 mod devirtualize;
 mod doc;
 mod doctor;
@@ -109,6 +110,7 @@ pub fn main() -> ExitCode {
         args::Command::Explain(a) => explain::main(&a),
         args::Command::Graph(a) => draw::main(&a),
         args::Command::Doc(a) => doc::main(&a),
+        args::Command::Devices(a) => devices::main(&a),
         args::Command::Doctor(a) => doctor::main(&a),
         args::Command::List(a) => doc::list(&a),
         args::Command::Links(a) => links::main(&a),

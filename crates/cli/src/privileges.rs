@@ -73,6 +73,7 @@ impl Privileges {
         if !privilege::effective().map_err(failed)?.intersects(privilege::DEVICES) {
             return Ok(Held { user, keep: false });
         }
+        privilege::allow_locked_memory();
         let (ours, theirs) = opener::pair().map_err(failed)?;
         let mut command = Command::new("/proc/self/exe");
         command.arg(OPENER);

@@ -43,6 +43,14 @@ pub fn effective() -> io::Result<CapabilitySet> {
     Ok(capabilities(None)?.effective)
 }
 
+/// Lifts the limit of locked memory, if permitted. Programs without CAP_IPC_LOCK need that for AF_XDP, and the limit cannot
+/// be lifted once privileges are dropped.
+pub fn allow_locked_memory() {
+    let unlimited = rustix::process::Rlimit { current: None, maximum: None };
+    // Without permission, the error of the device says what to do.
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, unlimited);
+}
+
 #[repr(C)]
 struct Header {
     version: u32,

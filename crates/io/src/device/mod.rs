@@ -11,6 +11,7 @@
 //! - [`VnetHeader`] describes the outstanding offloads of a frame: checksum and segmentation. [`complete`] and
 //!   [`Segments`] do them in software.
 
+mod abilities;
 mod bpf;
 mod error;
 mod facts;
@@ -30,6 +31,7 @@ mod tun;
 mod vnet;
 pub mod xdp;
 
+pub use abilities::{Abilities, XdpFeatures, abilities};
 pub use error::DeviceError;
 pub(crate) use error::OPEN_SOCKET;
 pub use facts::{

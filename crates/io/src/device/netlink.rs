@@ -2,7 +2,10 @@
 //! The part of rtnetlink (RFC 3549) that devices need: requests with acknowledgement, dumps, attributes.
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
+use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 
 pub const RTM_NEWLINK: u16 = 16;
@@ -122,6 +125,12 @@ impl Netlink {
         // `None` means protocol 0, which is NETLINK_ROUTE.
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None).map(Netlink)
     }
+    /// Opens a connection to generic netlink.
+    pub fn open_generic() -> Result<Netlink, Errno> {
+        const GENERIC: u32 = 16;
+        let protocol = NonZeroU32::new(GENERIC).map(Protocol::from_raw);
+        socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol).map(Netlink)
+    }
     /// The socket, for system calls that need a socket of any kind.
     pub fn socket(&self) -> &OwnedFd {
         &self.0
@@ -133,6 +142,11 @@ impl Netlink {
     /// Requests a table. Calls `each` with the kind and the content of every message of the answer.
     pub fn dump(&self, message: Message, each: impl FnMut(u16, &[u8])) -> Result<(), Errno> {
         self.exchange(&message.finish(DUMP), each)
+    }
+    /// Sends a request, waits for its acknowledgement, and calls `each` with the kind and the content of every message
+    /// that precedes it.
+    pub fn query(&self, message: Message, each: impl FnMut(u16, &[u8])) -> Result<(), Errno> {
+        self.exchange(&message.finish(ACK), each)
     }
     fn exchange(&self, request: &[u8], mut each: impl FnMut(u16, &[u8])) -> Result<(), Errno> {
         send(&self.0, request, SendFlags::empty())?;

@@ -144,7 +144,7 @@ impl Port {
             Errno::NOBUFS | Errno::NOMEM => DeviceError::Invalid {
                 name: name.to_owned(),
                 what: format!(
-                    "the limit of locked memory is too low for {} MB of packets: ulimit -l unlimited",
+                    "the limit of locked memory is too low for {} MB of packets; before the start: ulimit -l unlimited",
                     region.size() >> 20
                 ),
             },

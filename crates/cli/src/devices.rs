@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet devices`: lists the devices of the host, their drivers, and the ways in which a router can receive from them
+//! and send to them.
+
+use crate::load::{complain, write_out};
+use castanet_io::LinkType;
+use castanet_io::device::xdp::XdpMode;
+use castanet_io::device::{Abilities, DeviceInfo, XdpFeatures, abilities, all};
+use castanet_io::privilege;
+use clap::Args;
+use rustix::thread::CapabilitySet;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// `castanet devices`.
+#[derive(Args)]
+pub struct Devices {
+    /// Only these devices.
+    #[arg(value_name = "DEVICE")]
+    names: Vec<String>,
+    /// Write one JSON object for each device.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Whether METHOD XDP works on a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Xdp {
+    /// Whether it works.
+    works: bool,
+    /// In which way it works, or why it does not.
+    how: String,
+    /// Why it is not faster, and what else a user must know: one line for each.
+    notes: Vec<String>,
+}
+
+/// Whether this process may load XDP programs: it has the capabilities, in the initial user namespace.
+fn may_use_xdp() -> bool {
+    let wanted = privilege::DEVICES | CapabilitySet::BPF;
+    let capable =
+        privilege::effective().is_ok_and(|c| c.contains(wanted) || c.contains(CapabilitySet::SYS_ADMIN));
+    // The map of the initial namespace has one line, which covers all numbers.
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let words: Vec<&str> = map.split_whitespace().collect();
+    capable && words == ["0", "0", "4294967295"]
+}
+
+/// Returns whether METHOD XDP works on a device. `permitted` says whether this process may load XDP programs.
+fn xdp(info: &DeviceInfo, abilities: &Abilities, permitted: bool) -> Xdp {
+    let no = |how: String| Xdp { works: false, how, notes: Vec::new() };
+    let name = &info.name;
+    if info.link != LinkType::ETHERNET {
+        return no(format!("needs Ethernet, but the link type is {}", info.link));
+    }
+    if !permitted {
+        return no("needs CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW in the initial user namespace".into());
+    }
+    if abilities.attached.is_some() {
+        return no(format!("another XDP program is attached; detach it: ip link set {name} xdp off"));
+    }
+    let features = abilities.xdp.unwrap_or(XdpFeatures { basic: true, redirect: true, ..Default::default() });
+    let mut notes = Vec::new();
+    let driver = features.basic && features.redirect;
+    let how = match (driver, features.zero_copy) {
+        (true, true) => "the driver runs the program, and the device accesses packets itself (zero-copy)",
+        (true, false) => "the driver runs the program, and the kernel copies frames",
+        (false, _) => "the kernel runs the program after the driver (generic mode), and copies frames",
+    };
+    let of = abilities.driver.as_deref().map_or("its driver".into(), |d| format!("the driver {d}"));
+    if abilities.xdp.is_none() {
+        notes.push("this kernel does not tell what drivers can do (Linux 6.3)".to_string());
+    } else if !driver {
+        notes.push(format!("not faster, because {of} runs no XDP programs; METHOD PACKET may be faster"));
+    } else if !features.zero_copy {
+        notes.push(format!("not faster, because {of} does not support zero-copy"));
+    }
+    if abilities.queues == 1 {
+        notes.push("one receive queue, so only one worker can receive".into());
+    }
+    if abilities.driver.as_deref().is_some_and(|d| matches!(d, "veth" | "tun" | "virtio_net")) {
+        notes.push(format!(
+            "frames must come without partial checksums and super-packets; at the other end of {name}: ethtool -K DEVICE \
+             tx off txvlan off"
+        ));
+    }
+    Xdp { works: true, how: how.into(), notes }
+}
+
+fn text(info: &DeviceInfo, abilities: &Abilities, xdp: &Xdp) -> String {
+    let mut text = format!("{}\n", info.name);
+    let mut line = |title: &str, what: &str| {
+        let _ = writeln!(text, "  {title:<12} {what}");
+    };
+    let state = if info.up { "up" } else { "down" };
+    let carrier = if info.up && !info.running { ", no carrier" } else { "" };
+    let queues = match abilities.queues {
+        1 => "1 receive queue".to_string(),
+        n => format!("{n} receive queues"),
+    };
+    let driver = abilities.driver.as_deref().map_or("no driver".into(), |d| format!("driver {d}"));
+    line("state", &format!("{state}{carrier}, {driver}, MTU {}, {queues}", info.mtu));
+    line("METHOD PACKET", "works (the default): the kernel copies frames, and keeps offloads");
+    line("METHOD XDP", &format!("{}: {}", if xdp.works { "works" } else { "does not work" }, xdp.how));
+    for note in &xdp.notes {
+        line("", note);
+    }
+    text
+}
+
+fn json(info: &DeviceInfo, abilities: &Abilities, xdp: &Xdp) -> Value {
+    json!({
+        "name": info.name,
+        "up": info.up,
+        "running": info.running,
+        "driver": abilities.driver,
+        "mtu": info.mtu,
+        "receive_queues": abilities.queues,
+        "xdp": {
+            "works": xdp.works,
+            "how": xdp.how,
+            "notes": xdp.notes,
+            "zero_copy": abilities.xdp.map(|x| x.zero_copy),
+            "several_buffers": abilities.xdp.map(|x| x.several_buffers),
+            "attached": abilities.attached.map(|m| if m == XdpMode::Generic { "generic" } else { "driver" }),
+        },
+    })
+}
+
+/// Lists the devices.
+pub fn main(args: &Devices) -> ExitCode {
+    let devices = match all() {
+        Ok(devices) => devices,
+        Err(e) => {
+            complain(&e.to_string());
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut code = ExitCode::SUCCESS;
+    for name in args.names.iter().filter(|n| devices.iter().all(|d| d.name != **n)) {
+        let here: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
+        complain(&format!("{name}: no such device\n  help: devices here: {}", here.join(", ")));
+        code = ExitCode::FAILURE;
+    }
+    let permitted = may_use_xdp();
+    let mut out = String::new();
+    for info in devices.iter().filter(|d| args.names.is_empty() || args.names.contains(&d.name)) {
+        let abilities = abilities(&info.name);
+        let xdp = xdp(info, &abilities, permitted);
+        if args.json {
+            let _ = writeln!(out, "{}", json(info, &abilities, &xdp));
+        } else {
+            out.push_str(&text(info, &abilities, &xdp));
+        }
+    }
+    if let Err(e) = write_out(None, &out) {
+        complain(&e);
+        return ExitCode::FAILURE;
+    }
+    code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use castanet_io::device::Statistics;
+
+    fn device() -> (DeviceInfo, Abilities) {
+        let info = DeviceInfo {
+            name: "eth0".into(),
+            index: 2,
+            up: true,
+            running: false,
+            mtu: 1500,
+            link: LinkType::ETHERNET,
+            ether: None,
+            ether_broadcast: None,
+            ip: None,
+            broadcast: None,
+            gateway: None,
+            statistics: Statistics::default(),
+        };
+        let xdp = XdpFeatures { basic: true, redirect: true, zero_copy: true, several_buffers: true };
+        (info, Abilities { driver: Some("ice".into()), queues: 4, xdp: Some(xdp), attached: None })
+    }
+
+    #[test]
+    fn the_way_and_what_stands_in_its_way_are_told() {
+        let (info, best) = device();
+        let features = best.xdp.unwrap_or_default();
+        let copying = XdpFeatures { zero_copy: false, ..features };
+        let veth = Some("veth".to_string());
+        let table: [(Abilities, bool, &str, &[&str]); 6] = [
+            (best.clone(), true, "the driver runs the program, and the device accesses packets", &[]),
+            (
+                Abilities { xdp: Some(copying), ..best.clone() },
+                true,
+                "the driver runs",
+                &["driver ice does not support"],
+            ),
+            (
+                Abilities { xdp: Some(XdpFeatures::default()), driver: None, ..best.clone() },
+                true,
+                "the kernel runs the program after the driver",
+                &["its driver runs no XDP programs; METHOD PACKET may be faster"],
+            ),
+            (
+                Abilities { xdp: None, queues: 1, ..best.clone() },
+                true,
+                "the driver runs",
+                &["Linux 6.3", "one worker"],
+            ),
+            (
+                Abilities { driver: veth, ..best.clone() },
+                true,
+                "the driver runs",
+                &["ethtool -K DEVICE tx off"],
+            ),
+            (
+                Abilities { attached: Some(XdpMode::Driver), ..best.clone() },
+                false,
+                "ip link set eth0 xdp off",
+                &[],
+            ),
+        ];
+        for (abilities, works, how, notes) in table {
+            let x = xdp(&info, &abilities, true);
+            assert!(x.works == works && x.how.contains(how), "{x:?}");
+            assert_eq!(x.notes.len(), notes.len(), "{x:?}");
+            assert!(x.notes.iter().zip(notes).all(|(n, w)| n.contains(w)), "{x:?}");
+        }
+        assert!(xdp(&info, &best, false).how.contains("CAP_BPF"));
+        let ip = DeviceInfo { link: LinkType::RAW_IP, ..info.clone() };
+        assert!(!xdp(&ip, &best, true).works);
+        let shown = text(&info, &best, &xdp(&info, &best, true));
+        assert!(
+            shown
+                .starts_with("eth0\n  state        up, no carrier, driver ice, MTU 1500, 4 receive queues\n"),
+            "{shown}"
+        );
+        assert_eq!(json(&info, &best, &xdp(&info, &best, true))["xdp"]["zero_copy"], true);
+    }
+}
