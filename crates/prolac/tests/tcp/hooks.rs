@@ -2,8 +2,8 @@
 //! A hook that the base protocol does not have, as in section 4.6 of the paper: an extension overrides the method that should call
 //! the hook, and another one refines the hook. The base is not changed.
 
-use super::folder;
 use super::network::End;
+use super::{folder, named};
 use castanet_prolac::load::{Extensions, Files, Folder};
 use castanet_prolac::optimise::Optimisations;
 use castanet_prolac::program::Program;
@@ -50,7 +50,6 @@ fn program(extensions: &Extensions) -> Program {
 
 #[test]
 fn an_extension_adds_a_hook() {
-    let named = |names: &[&str]| Extensions::Named(names.iter().map(|n| n.to_string()).collect());
     let sets =
         [(named(&["New-Hook"]), false), (named(&["New-Hook", "Counter"]), true), (Extensions::All, true)];
     for (extensions, counter) in sets {

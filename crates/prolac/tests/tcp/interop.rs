@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The TCP exchanges data with another implementation, smoltcp, in simulated time.
 
-use super::network::{End, checksum};
-use super::{subsets, tcp};
-use castanet_prolac::load::Extensions;
+use super::host::checksum;
+use super::network::End;
+use super::{has, subsets, tcp};
 use castanet_prolac::program::Program;
 use smoltcp::iface::{Config, Interface, SocketSet};
 use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium};
@@ -69,14 +69,14 @@ impl Device for Wire {
     }
 }
 
-/// What a segment carries, by an independent reading of its options.
-fn has_timestamp(segment: &[u8]) -> bool {
+/// Whether a segment has an option of a kind, by an independent reading of its options.
+fn has_option(segment: &[u8], wanted: u8) -> bool {
     let mut list = &segment[20..usize::from(segment[12] >> 4) * 4];
     while let [kind, rest @ ..] = list {
         match kind {
             0 => return false,
             1 => list = rest,
-            8 => return true,
+            _ if *kind == wanted => return true,
             _ => list = &list[usize::from(rest[0])..],
         }
     }
@@ -87,7 +87,7 @@ fn number(segment: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(segment[at..at + 4].try_into().unwrap())
 }
 
-/// What an exchange showed.
+/// Figures of an exchange.
 #[derive(Debug, Default)]
 struct Shown {
     /// Segments without RST and SYN, and those of them that have a timestamp.
@@ -96,6 +96,8 @@ struct Shown {
     /// The most data that smoltcp has sent before an acknowledgement came, and the largest window that it has offered.
     in_flight: i32,
     window: u32,
+    /// Segments with selective acknowledgements, of the Prolac TCP and of smoltcp.
+    sacks: [usize; 2],
 }
 
 /// Each end sends its data and closes. `active` says whether the Prolac TCP opens the connection.
@@ -166,7 +168,8 @@ fn exchange(program: &Program, active: bool, peer_has_timestamps: bool, loss: u6
         for s in &ours {
             if s[13] & 6 == 0 {
                 shown.segments += 1;
-                shown.timestamps += usize::from(has_timestamp(s));
+                shown.timestamps += usize::from(has_option(s, 8));
+                shown.sacks[0] += usize::from(has_option(s, 5));
             }
         }
         let ours = ours.into_iter().map(|s| (true, s));
@@ -175,6 +178,7 @@ fn exchange(program: &Program, active: bool, peer_has_timestamps: bool, loss: u6
             s[16..18].fill(0);
             let sum = checksum(&s).to_be_bytes();
             s[16..18].copy_from_slice(&sum);
+            shown.sacks[1] += usize::from(has_option(&s, 5));
             let after = number(&s, 4).wrapping_add((s.len() - usize::from(s[12] >> 4) * 4) as u32);
             shown.in_flight = shown.in_flight.max(acknowledged.map_or(0, |a| after.wrapping_sub(a) as i32));
             (false, s)
@@ -199,17 +203,18 @@ fn exchange(program: &Program, active: bool, peer_has_timestamps: bool, loss: u6
 #[test]
 fn data_is_exchanged_with_smoltcp() {
     for (i, extensions) in subsets().iter().enumerate() {
-        let Extensions::Named(names) = extensions else { unreachable!() };
         let program = tcp(extensions);
-        let has = |name: &str| names.iter().any(|n| n == name);
-        let (scale, timestamps) = (has("Window-Scale"), has("Timestamps"));
+        let (scale, timestamps) = (has(extensions, "Window-Scale"), has(extensions, "Timestamps"));
         // RFC 7323: an option is in use only if both ends offer it (2.2, 3.2).
         let peer_has_timestamps = i % 3 != 0;
-        let shown = exchange(&program, i % 2 == 0, peer_has_timestamps, [0, 3][i / 2 % 2]);
+        let loss = [0, 3][i / 2 % 2];
+        let shown = exchange(&program, i % 2 == 0, peer_has_timestamps, loss);
         println!("{i} {extensions:?} {shown:?}");
         let want = if timestamps && peer_has_timestamps { shown.segments } else { 0 };
         assert_eq!(shown.timestamps, want, "{shown:?}");
         assert_eq!(shown.window > 65_535, scale, "{shown:?}");
         assert_eq!(shown.in_flight > 65_535, scale, "{shown:?}");
+        let gaps = loss > 0 && has(extensions, "Sack");
+        assert_eq!(shown.sacks.map(|n| n > 0), [gaps, gaps], "{shown:?}");
     }
 }

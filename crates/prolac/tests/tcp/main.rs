@@ -5,8 +5,11 @@
 
 mod compiled;
 mod hooks;
+mod host;
 mod interop;
 mod network;
+mod recovery;
+mod sack;
 mod states;
 
 use castanet_diagnostic::render::render_pretty;
@@ -39,23 +42,44 @@ fn tcp_of(files: &(dyn Files + Sync), extensions: &Extensions) -> Program {
     program
 }
 
-/// The extensions and their files.
-const EXTENSIONS: [(&str, &str); 6] = [
-    ("Delay-Ack", "delayack.pc"),
-    ("Slow-Start", "slowst.pc"),
-    ("Fast-Retransmit", "fastret.pc"),
-    ("Header-Prediction", "predict.pc"),
-    ("Window-Scale", "wscale.pc"),
-    ("Timestamps", "timestamp.pc"),
+/// The extensions, their files, and the extension that they refine, if any.
+const EXTENSIONS: [(&str, &str, Option<&str>); 7] = [
+    ("Delay-Ack", "delayack.pc", None),
+    ("Slow-Start", "slowst.pc", None),
+    ("Fast-Retransmit", "fastret.pc", None),
+    ("Header-Prediction", "predict.pc", None),
+    ("Window-Scale", "wscale.pc", None),
+    ("Timestamps", "timestamp.pc", None),
+    ("Sack", "sack.pc", Some("Fast-Retransmit")),
 ];
 
-/// All sets of extensions.
+fn named(names: &[&str]) -> Extensions {
+    Extensions::Named(names.iter().map(|n| n.to_string()).collect())
+}
+
+fn all_but(without: &[&str]) -> Extensions {
+    let names = EXTENSIONS.iter().map(|(name, ..)| *name).filter(|n| !without.contains(n));
+    named(&names.collect::<Vec<_>>())
+}
+
+/// Whether a set has an extension.
+fn has(extensions: &Extensions, name: &str) -> bool {
+    match extensions {
+        Extensions::All => true,
+        Extensions::Named(names) => names.iter().any(|n| n == name),
+    }
+}
+
+/// All sets of extensions that have what each of them refines. The first sixteen are those of the first four.
 fn subsets() -> Vec<Extensions> {
     let chosen = |bits: usize| {
         let names = EXTENSIONS.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1);
-        Extensions::Named(names.map(|(_, (name, _))| name.to_string()).collect())
+        named(&names.map(|(_, (name, ..))| *name).collect::<Vec<_>>())
     };
-    (0..1 << EXTENSIONS.len()).map(chosen).collect()
+    let complete = |set: &Extensions| {
+        EXTENSIONS.iter().all(|(name, _, needs)| !has(set, name) || needs.is_none_or(|n| has(set, n)))
+    };
+    (0..1 << EXTENSIONS.len()).map(chosen).filter(complete).collect()
 }
 
 #[test]
@@ -106,7 +130,7 @@ fn actions_are_few() {
 
 #[test]
 fn extensions_are_short() {
-    for (_, file) in EXTENSIONS {
+    for (_, file, _) in EXTENSIONS {
         let text = std::fs::read_to_string(folder().join(file)).unwrap();
         let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with("//"));
         let n = lines.count();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The state machine: each state meets segments, calls of the user and timeouts. The rules are those of RFC 9293, section 3.10.
 
-use super::network::{End, checksum};
-use super::{tcp, tcp_of};
+use super::host::checksum;
+use super::network::End;
+use super::{all_but, named, tcp, tcp_of};
 use castanet_prolac::load::{Extensions, Files, Folder};
 use castanet_prolac::program::Program;
 use std::collections::BTreeMap;
@@ -39,12 +40,13 @@ const STATES: [&str; 11] = [
     "TIME-WAIT",
 ];
 const FLAGS: [&str; 6] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG"];
-const ISS: u32 = 0xffff_ffff;
-const PEER: u32 = 0x9000_0000;
+pub const ISS: u32 = 0xffff_ffff;
+pub const PEER: u32 = 0x9000_0000;
 /// The first timestamp of the peer.
 const PEER_CLOCK: u32 = 0xffff_fff0;
 
-/// The options in a segment: `ws7` is a window scale, `ts1:2` a timestamp and its echo, `odd3` an unknown option of three bytes.
+/// The options in a segment: `ws7` is a window scale, `ts1:2` a timestamp and its echo, `sackok` permits selective acknowledgements,
+/// `sack3:5,7:9` is one, `odd3` an unknown option of three bytes.
 fn options(words: &[&str]) -> Vec<u8> {
     let mut b = Vec::new();
     for word in words {
@@ -55,6 +57,12 @@ fn options(words: &[&str]) -> Vec<u8> {
             b.extend([8, 10]);
             b.extend(number(value, PEER_CLOCK).to_be_bytes());
             b.extend(number(echo, ISS).to_be_bytes());
+        } else if *word == "sackok" {
+            b.extend([4, 2]);
+        } else if let Some(blocks) = word.strip_prefix("sack") {
+            let edges: Vec<i32> = blocks.split([',', ':']).map(|n| n.parse().unwrap()).collect();
+            b.extend([5, 2 + 4 * edges.len() as u8]);
+            b.extend(edges.iter().flat_map(|n| ISS.wrapping_add(*n as u32).to_be_bytes()));
         } else if let Some(n) = word.strip_prefix("odd") {
             b.extend([254, n.parse().unwrap(), 8]);
         }
@@ -64,7 +72,7 @@ fn options(words: &[&str]) -> Vec<u8> {
 }
 
 /// A segment of the peer, such as `FIN+ACK 1 1 +5`: flags, number, acknowledgement, bytes of data.
-fn segment(text: &str) -> Vec<u8> {
+pub fn segment(text: &str) -> Vec<u8> {
     let mut words = text.split_whitespace();
     let flags = words.next().unwrap().split('+');
     let flags = flags.fold(0, |n, f| n | 1 << FLAGS.iter().position(|g| *g == f).unwrap());
@@ -87,8 +95,8 @@ fn segment(text: &str) -> Vec<u8> {
     b
 }
 
-/// The window and the options of a segment of the TCP, but for the MSS.
-fn shown_options(b: &[u8]) -> String {
+/// The window and the options of a segment of the TCP, but for the MSS. Only one table is about selective acknowledgements.
+fn shown_options(b: &[u8], table: Table) -> String {
     let mut text = format!(" w{}", u16::from_be_bytes([b[14], b[15]]));
     let mut list = &b[20..usize::from(b[12] >> 4) * 4];
     while let [kind, rest @ ..] = list {
@@ -102,6 +110,14 @@ fn shown_options(b: &[u8]) -> String {
                 let echo = if at(6) == 0 { "zero".to_string() } else { echo.to_string() };
                 text.push_str(&format!(" ts{}:{echo}", at(2).wrapping_sub(ISS) as i32));
             }
+            (4, 2) if table == Table::Options => {}
+            (4, 2) => text.push_str(" sackok"),
+            (5, 10 | 18 | 26 | 34) => {
+                let edges: Vec<String> =
+                    (2..length).step_by(4).map(|i| at(i).wrapping_sub(PEER).to_string()).collect();
+                let blocks: Vec<String> = edges.chunks(2).map(|b| b.join(":")).collect();
+                text.push_str(&format!(" sack{}", blocks.join(",")));
+            }
             other => panic!("{other:?}"),
         }
         list = &list[length..];
@@ -110,7 +126,7 @@ fn shown_options(b: &[u8]) -> String {
 }
 
 /// A segment of the TCP, in the same form.
-fn shown(b: &[u8], with_options: bool) -> String {
+fn shown(b: &[u8], table: Table) -> String {
     let flags: Vec<&str> = (0..6).filter(|i| b[13] >> i & 1 == 1 && *i != 3).map(|i| FLAGS[i]).collect();
     let at = |n: usize| u32::from_be_bytes(b[n..n + 4].try_into().unwrap());
     let from = |n: u32, base: u32| n.wrapping_sub(base) as i32;
@@ -123,8 +139,8 @@ fn shown(b: &[u8], with_options: bool) -> String {
     if b[13] & 16 != 0 {
         text.push_str(&format!(" {}", from(at(8), PEER)));
     }
-    if with_options {
-        text.push_str(&shown_options(b));
+    if table != Table::States {
+        text.push_str(&shown_options(b, table));
     }
     match b.len() - usize::from(b[12] >> 4) * 4 {
         0 => text,
@@ -133,7 +149,7 @@ fn shown(b: &[u8], with_options: bool) -> String {
 }
 
 /// Lets an event happen, and says what the call of the user answered.
-fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
+pub fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
     let (word, rest) = event.split_once(' ').unwrap_or((event, ""));
     let value = match word {
         "write" => {
@@ -215,7 +231,7 @@ fn outcome(program: &Program, table: Table, [state, events]: [&str; 2]) -> (Stri
     let (next, trace) = (STATES[end.field("state") as usize].to_string(), end.trace());
     let d = end.data.borrow();
     let time = |i| times.get(&i).map_or(String::new(), |t| format!("@{} ", *t as f64 / 2.0));
-    let segments = d.out.iter().enumerate().map(|(i, s)| time(i) + &shown(s, table == Table::Options));
+    let segments = d.out.iter().enumerate().map(|(i, s)| time(i) + &shown(s, table));
     let segments: Vec<String> = segments.collect();
     let mut effects: Vec<String> = Vec::new();
     for same in segments.chunk_by(|a, b| a == b) {
@@ -236,11 +252,12 @@ fn outcome(program: &Program, table: Table, [state, events]: [&str; 2]) -> (Stri
     (next, effects.join("; "), trace)
 }
 
-/// The two tables: the second one shows windows and options.
+/// The tables: all but the first one show windows and options.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Table {
     States,
     Options,
+    Sack,
 }
 
 /// The cells of a table, row by row.
@@ -248,6 +265,7 @@ fn rows(table: Table) -> impl Iterator<Item = [&'static str; 4]> {
     let text = match table {
         Table::States => include_str!("states.txt"),
         Table::Options => include_str!("options.txt"),
+        Table::Sack => include_str!("sack.txt"),
     };
     let lines = text.lines().filter(|l| !l.starts_with('#') && !l.is_empty());
     lines.map(|line| {
@@ -284,12 +302,22 @@ fn the_table_of_states_holds() {
 
 #[test]
 fn the_table_of_options_holds() {
-    let two = ["Window-Scale", "Timestamps"].map(str::to_string).into_iter().collect();
-    for extensions in [Extensions::Named(two), Extensions::All] {
+    for extensions in [named(&["Window-Scale", "Timestamps"]), Extensions::All] {
         let wrong = differences(&tcp(&extensions), Table::Options);
         assert!(wrong.is_empty(), "{extensions:?}\n{}", wrong.join("\n"));
     }
     assert!(rows(Table::Options).count() > 30);
+}
+
+#[test]
+fn the_table_of_selective_acknowledgements_holds() {
+    for extensions in
+        [named(&["Fast-Retransmit", "Sack"]), all_but(&["Window-Scale", "Timestamps", "Slow-Start"])]
+    {
+        let wrong = differences(&tcp(&extensions), Table::Sack);
+        assert!(wrong.is_empty(), "{extensions:?}\n{}", wrong.join("\n"));
+    }
+    assert!(rows(Table::Sack).count() > 20);
 }
 
 /// A pointer to data that the user has is not urgent, even if that data has not been acknowledged yet.
@@ -332,7 +360,7 @@ impl Files for Hasty {
 /// RFC 7323, section 5.5: a timestamp that was not renewed for 24 days is no longer compared.
 #[test]
 fn outdated_timestamps_are_not_compared() {
-    for extensions in [Extensions::Named(["Timestamps".to_string()].into_iter().collect()), Extensions::All] {
+    for extensions in [named(&["Timestamps"]), Extensions::All] {
         let program = tcp_of(&Hasty, &extensions);
         for (seconds, delivered) in [(9, false), (10, true)] {
             let start = "listen; SYN 0 ts5:0; ACK 1 1 ts6:0";
