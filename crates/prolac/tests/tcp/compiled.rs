@@ -36,11 +36,17 @@ pub fn bytes(text: &str) -> Vec<u8> {
 }
 "#;
 
+/// What only one extension calls.
+const CUBIC_HOST: &str = r#"
+    fn milliseconds(&self, _: &Cx<'_, Self>) -> u32 { self.number("milliseconds".into()) }
+"#;
+
 /// The host of a program, and the replay of a trace.
 const HOST: &str = r#"
 fn at(b: Bytes) -> String { format!("{}:{}", b.packet, b.offset) }
 fn content<H: Host>(cx: &Cx<'_, H>, b: Bytes, n: u32) -> String { crate::hex(&rest(cx.packets, b)[..n as usize]) }
 impl Host for crate::Replay {
+    // CUBIC
     fn new_segment(&self, _: &Cx<'_, Self>) -> Bytes {
         let packet = self.number("new-segment".into());
         self.next.set(self.next.get() + 1);
@@ -168,7 +174,8 @@ fn compiled_programs_replay_the_interpreted_ones() {
             let compiled = compile(&program, set).text;
             let (text, rest) = compiled.split_once("/// Runtime of compiled Prolac").unwrap();
             runtime = format!("/// Runtime of compiled Prolac{rest}");
-            let _ = writeln!(library, "pub mod p{i}_{s} {{\npub use crate::runtime;\n{text}\n{HOST}}}");
+            let host = HOST.replace("// CUBIC", if has(&extensions, "Cubic") { CUBIC_HOST } else { "" });
+            let _ = writeln!(library, "pub mod p{i}_{s} {{\npub use crate::runtime;\n{text}\n{host}}}");
             for end in 0..2 {
                 let _ = writeln!(main, "programs::p{i}_{s}::replay(include_str!(\"trace{i}-{end}\"));");
             }

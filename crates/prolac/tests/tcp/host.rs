@@ -28,6 +28,8 @@ pub struct Data {
     pub seqno: u32,
     /// The receive buffer, if it is not the usual one.
     pub buffer: Option<usize>,
+    /// A clock in milliseconds.
+    pub clock: u64,
     /// The calls of the TCP and of the host, for a replay by the compiled program.
     pub trace: String,
 }
@@ -121,6 +123,7 @@ impl Glue {
                 d.waiting.extend_from_slice(&data[number(2)..]);
             }
             "drop-held" => d.held[number(1)] = None,
+            "milliseconds" => return Value::Number(d.clock & 0xffff_ffff),
             "connected" => d.connected = true,
             "urgent" => d.urgent.push(args[1].number()),
             "end-of-data" => d.end_of_data = true,

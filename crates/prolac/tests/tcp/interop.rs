@@ -127,6 +127,7 @@ fn exchange(program: &Program, active: bool, peer_has_timestamps: bool, loss: u6
     let (mut acknowledged, mut closed, mut shown) = (None, false, Shown::default());
     for now in (0..1_000_000u64).step_by(10) {
         CLOCK.set(now as u32);
+        end.data.borrow_mut().clock = now;
         while way.front().is_some_and(|(at, ..)| *at <= now) {
             let (_, to_peer, mut segment) = way.pop_front().unwrap();
             if !to_peer {

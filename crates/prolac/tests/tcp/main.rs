@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod compiled;
+mod cubic;
 mod hooks;
 mod host;
 mod interop;
@@ -43,7 +44,7 @@ fn tcp_of(files: &(dyn Files + Sync), extensions: &Extensions) -> Program {
 }
 
 /// The extensions, their files, and the extension that they refine, if any.
-const EXTENSIONS: [(&str, &str, Option<&str>); 7] = [
+const EXTENSIONS: [(&str, &str, Option<&str>); 8] = [
     ("Delay-Ack", "delayack.pc", None),
     ("Slow-Start", "slowst.pc", None),
     ("Fast-Retransmit", "fastret.pc", None),
@@ -51,6 +52,7 @@ const EXTENSIONS: [(&str, &str, Option<&str>); 7] = [
     ("Window-Scale", "wscale.pc", None),
     ("Timestamps", "timestamp.pc", None),
     ("Sack", "sack.pc", Some("Fast-Retransmit")),
+    ("Cubic", "cubic.pc", Some("Slow-Start")),
 ];
 
 fn named(names: &[&str]) -> Extensions {

@@ -106,6 +106,12 @@ impl<'a> End<'a> {
         value.number() as u32
     }
 
+    /// The number of objects of a module.
+    pub fn live(&self, module: &str) -> usize {
+        let module = self.program.modules.iter().find(|m| m.name == module).unwrap();
+        self.machine.memory.live(module.root)
+    }
+
     pub fn trace(&self) -> String {
         self.data.borrow().trace.clone()
     }
@@ -224,6 +230,7 @@ impl<'a> Network<'a> {
         let done = |e: &End<'_>| e.data.borrow().disconnected.is_some();
         while self.now < END && !self.ends.iter().all(done) {
             self.now += 10;
+            self.ends.iter().for_each(|e| e.data.borrow_mut().clock = self.now);
             while let Some(first) = self.way.first_entry().filter(|f| f.key().0 <= self.now) {
                 let (to, segment) = first.remove();
                 self.ends[to].input(segment, false);

@@ -44,6 +44,7 @@ impl<'a> Path<'a> {
     /// Lets ten milliseconds pass. `delays` says when the copies of a segment arrive, after half a round trip or later.
     pub fn step(&mut self, delays: &mut dyn FnMut(usize, &[u8]) -> Vec<u64>) {
         self.now += 10;
+        self.ends.iter().for_each(|e| e.data.borrow_mut().clock = self.now);
         while let Some(first) = self.way.first_entry().filter(|f| f.key().0 <= self.now) {
             let (to, segment) = first.remove();
             self.log.push((self.now, Event::Arrived(to, segment.clone())));

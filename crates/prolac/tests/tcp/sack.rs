@@ -276,4 +276,31 @@ fn ranges_are_bounded() {
     }
     assert_eq!(end.ask("Sack.TCB", "is-lost", &[ISS.wrapping_add(10 + 2 * 61)]), 0);
     assert_eq!(end.ask("Sack.TCB", "is-lost", &[ISS.wrapping_add(10 + 2 * 60)]), 1);
+    assert_eq!(end.live("Range"), 64);
+    happen(&mut end, "ACK 1 21 sack30:31");
+    assert_eq!(end.live("Range"), 58);
+    happen(&mut end, "abort");
+    assert_eq!(end.live("Range"), 0);
+}
+
+/// After a timeout, what the peer has does not make the window larger, which begins with one segment.
+#[test]
+fn slow_start_after_a_timeout() {
+    let program = tcp(&named(&["Slow-Start", "Fast-Retransmit", "Sack"]));
+    let mut end = End::new(&program, ISS, [1000, 80], Vec::new());
+    for event in ["listen", "SYN 0 sackok", "ACK 1 1", "write 4288"] {
+        happen(&mut end, event);
+    }
+    for i in 1..=8 {
+        happen(&mut end, &format!("ACK 1 {}", 1 + i * MSS));
+    }
+    let mut sent = |event: &str| {
+        end.data.borrow_mut().out.clear();
+        happen(&mut end, event);
+        let d = end.data.borrow();
+        d.out.iter().map(|b| data_of(b).0.wrapping_sub(ISS)).collect::<Vec<_>>()
+    };
+    assert_eq!(sent("write 4288"), [4289, 4825, 5361, 5897, 6433, 6969, 7505, 8041]);
+    assert_eq!(sent("wait 2"), [4289]);
+    assert_eq!(sent("ACK 1 4825 sack8041:8577"), [4825, 5361]);
 }
