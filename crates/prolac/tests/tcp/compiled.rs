@@ -101,6 +101,7 @@ pub fn replay(trace: &str) {
             "listen" => drop(tcp_interface::listen(&cx, this, tcb)),
             "connect" => drop(tcp_interface::connect(&cx, this, tcb)),
             "send" => drop(tcp_interface::send(&cx, this, tcb)),
+            "send-urgent" => drop(tcp_interface::send_urgent(&cx, this, tcb)),
             "receive" => drop(tcp_interface::receive(&cx, this, tcb)),
             "close" => drop(tcp_interface::close(&cx, this, tcb)),
             "close-full" => drop(tcp_interface::close_full(&cx, this, tcb, number(1))),

@@ -23,6 +23,8 @@ pub struct Data {
     pub end_of_data: bool,
     /// The numbers of urgent bytes that the user was told of.
     pub urgent: Vec<u64>,
+    /// Where they end in what is delivered.
+    pub urgent_ends: Vec<usize>,
     /// Why the connection ended.
     pub disconnected: Option<u64>,
     pub seqno: u32,
@@ -125,7 +127,11 @@ impl Glue {
             "drop-held" => d.held[number(1)] = None,
             "milliseconds" => return Value::Number(d.clock & 0xffff_ffff),
             "connected" => d.connected = true,
-            "urgent" => d.urgent.push(args[1].number()),
+            "urgent" => {
+                let end = d.read.len() + d.waiting.len() + number(1);
+                d.urgent_ends.push(end);
+                d.urgent.push(args[1].number());
+            }
             "end-of-data" => d.end_of_data = true,
             "disconnected" => d.disconnected = Some(number(1) as u64),
             other => panic!("{other}"),

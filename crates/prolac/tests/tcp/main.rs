@@ -12,6 +12,7 @@ mod network;
 mod recovery;
 mod sack;
 mod states;
+mod urgent;
 
 use castanet_diagnostic::render::render_pretty;
 use castanet_diagnostic::{Diagnostic, Sources};

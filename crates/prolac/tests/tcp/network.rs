@@ -129,6 +129,9 @@ impl<'a> End<'a> {
         assert!(upto(left.wrapping_sub(1), una), "{left} - 1 <= {una}");
         let end = left.wrapping_add(queued).wrapping_add(1);
         assert!(upto(max, end), "{max} <= {left} + {queued} + 1");
+        // Urgent data is not before what is acknowledged, so that the comparison stays right.
+        let up = self.field("snd_up");
+        assert!(upto(una, up) && upto(up, end), "{una} <= {up} <= {end}");
         assert!(self.field("held-count") <= 64);
     }
 }

@@ -142,6 +142,9 @@ fn shown(b: &[u8], table: Table) -> String {
     if b[13] & 16 != 0 {
         text.push_str(&format!(" {}", from(at(8), PEER)));
     }
+    if b[13] & 32 != 0 || b[18..20] != [0, 0] {
+        text.push_str(&format!(" u{}", u16::from_be_bytes([b[18], b[19]])));
+    }
     if table != Table::States {
         text.push_str(&shown_options(b, table));
     }
@@ -155,10 +158,12 @@ fn shown(b: &[u8], table: Table) -> String {
 pub fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
     let (word, rest) = event.split_once(' ').unwrap_or((event, ""));
     let value = match word {
-        "write" => {
+        "write" | "queue" => {
             let n: usize = rest.parse().unwrap();
             end.data.borrow_mut().send.extend((0..n).map(|i| i as u8));
-            end.tcp("output");
+            if word == "write" {
+                end.tcp("output");
+            }
             return None;
         }
         "wait" => {
@@ -191,7 +196,9 @@ pub fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
             let unread = end.data.borrow().waiting.len();
             end.tcp_with(word, unread as u64).number()
         }
-        "listen" | "connect" | "send" | "receive" | "close" | "abort" => end.tcp(word).number(),
+        "listen" | "connect" | "send" | "send-urgent" | "receive" | "close" | "abort" => {
+            end.tcp(word).number()
+        }
         _ => {
             end.input(segment(event), false);
             return None;
