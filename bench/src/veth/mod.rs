@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares a Castanet router with the kernel's router, between the same two hosts: how much of the offered load each
+//! Compares Castanet routers with the kernel's router, between the same two hosts: how much of the offered load each
 //! of them forwards.
 //!
-//! A sender, two routers and a receiver are network namespaces connected by veth (`world`). Trials alternate between
+//! A sender, the routers and a receiver are network namespaces connected by veth (`world`). Trials alternate between
 //! the routers, so that other load on the machine affects both. The generator ([`generator`]) has one CPU, and the
 //! router another. Over veth the sender's CPU also executes the receive path of the router's host. For Castanet, this
 //! path ends at the packet socket. For the kernel's router, it includes the whole router. This receive path can be
@@ -23,8 +23,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use world::World;
 
-/// The names of the routers.
-pub const WHO: [&str; 2] = ["kernel", "castanet"];
+/// The name of the kernel's router, which is the first of all.
+pub const KERNEL: &str = "kernel";
 /// The number of bisection steps in the search for the loss-free rate. They give a resolution of one percent.
 const STEPS: usize = 7;
 /// The number of trials that determine the maximum sending rate.
@@ -45,8 +45,8 @@ pub struct Settings {
     /// The subcommand, as words, with which the program performs a part of the measurement. The arguments of the part
     /// are appended. The subcommand must call [`part::run`].
     pub part: Vec<String>,
-    /// The router's configuration.
-    pub configuration: String,
+    /// The routers to compare with the kernel's.
+    pub routers: Vec<Contender>,
     /// The total duration in seconds.
     pub seconds: f64,
     /// The number of offered rates.
@@ -63,6 +63,15 @@ pub struct Settings {
     pub steer: bool,
     /// The method of packet generation; by default live frames if the kernel permits them.
     pub generator: Option<Generator>,
+}
+
+/// A router to measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contender {
+    /// Its name in the results.
+    pub name: String,
+    /// Its configuration.
+    pub configuration: String,
 }
 
 /// One trial of one router.
@@ -91,13 +100,13 @@ pub struct Cell {
     pub disturbed: f64,
 }
 
-/// The results of both routers at one offered rate.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// The results of all routers at one offered rate.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Point {
     /// The requested packets per second; 0 for as many as possible.
     pub asked: f64,
-    /// The results of each router, in the order of [`WHO`].
-    pub cells: [Cell; 2],
+    /// The results of each router, in the order of [`Results::names`].
+    pub cells: Vec<Cell>,
 }
 
 /// The capacity of a router.
@@ -118,6 +127,8 @@ pub struct Capacity {
 /// All results.
 #[derive(Clone, Debug)]
 pub struct Results {
+    /// The names of the routers. The first is [`KERNEL`].
+    pub names: Vec<String>,
     /// The frame length in bytes.
     pub length: usize,
     /// The number of trials for each rate.
@@ -134,8 +145,8 @@ pub struct Results {
     pub generator: Generator,
     /// The results for each rate, in increasing order of the rate. The maximum rate is the last.
     pub points: Vec<Point>,
-    /// The results of each router, in the order of [`WHO`].
-    pub capacities: [Capacity; 2],
+    /// The results of each router, in the order of `names`.
+    pub capacities: Vec<Capacity>,
     /// Notes for the reader.
     pub notes: Vec<String>,
 }
@@ -143,7 +154,7 @@ pub struct Results {
 impl Settings {
     /// The duration of a trial, in seconds, at which all trials fit into the available time.
     fn trial(&self) -> f64 {
-        let trials = 2 * (1 + FLOODS + (self.points + 1) * self.rounds + 2 * STEPS);
+        let trials = (1 + self.routers.len()) * (1 + FLOODS + (self.points + 1) * self.rounds + 2 * STEPS);
         (self.seconds / trials as f64 - AROUND).clamp(0.02, 10.0)
     }
 }
@@ -195,6 +206,7 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
         );
     }
     let mut world = World::new(settings, processors)?;
+    let names: Vec<String> = world.names().map(str::to_string).collect();
     if let Some(why) = &world.fallback {
         let why = why.lines().next().unwrap_or_default();
         notes.push(format!("packets are sent by a packet socket, which is slower than live frames: {why}"));
@@ -208,7 +220,7 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
     }
     let seconds = settings.trial();
     let mut limit = [f64::MAX, 0.0];
-    for who in 0..WHO.len() {
+    for who in 0..names.len() {
         // This trial is a warm-up: its result is not used.
         trial(&mut world, who, 0.0, seconds)?;
         let mut best = Trial::default();
@@ -222,7 +234,7 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
     let [most, peak] = limit;
     let top = most.min(BEYOND * peak);
     let points = sweep(&mut world, settings, top, seconds)?;
-    let mut capacities = [Capacity::default(); 2];
+    let mut capacities = vec![Capacity::default(); names.len()];
     for (who, c) in capacities.iter_mut().enumerate() {
         let cells = points.iter().filter_map(|p| p.cells.get(who));
         for cell in cells {
@@ -234,8 +246,8 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
             }
         }
     }
-    let most = capacities.map(|c| c.overload.max(c.peak));
-    let loss_free = search(&mut world, settings.tolerance, most, seconds)?;
+    let most: Vec<f64> = capacities.iter().map(|c| c.overload.max(c.peak)).collect();
+    let loss_free = search(&mut world, settings.tolerance, &most, seconds)?;
     for (c, rate) in capacities.iter_mut().zip(loss_free) {
         c.loss_free = rate;
     }
@@ -246,13 +258,14 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
             (disturbed * 100.0).min(100.0)
         ));
     }
-    let short = WHO.iter().zip(&capacities).filter(|(_, c)| c.overload < 1.9 * c.peak).map(|(name, _)| *name);
-    let short: Vec<&str> = short.collect();
+    let short = names.iter().zip(&capacities).filter(|(_, c)| c.overload < 1.9 * c.peak);
+    let short: Vec<&str> = short.map(|(name, _)| name.as_str()).collect();
     if !short.is_empty() {
         notes.push(format!("the generator cannot send twice what is forwarded by {}", short.join(" and ")));
     }
     let (length, rounds, tolerance) = (settings.length, settings.rounds, settings.tolerance);
     Ok(Results {
+        names,
         length,
         rounds,
         trial: seconds,
@@ -272,12 +285,13 @@ fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Resu
     let n = settings.points.max(1);
     let mut rates: Vec<f64> = (1..=n).map(|i| top * i as f64 / n as f64).collect();
     rates.push(0.0);
-    let mut trials: Vec<[Vec<Trial>; 2]> = vec![Default::default(); rates.len()];
+    let routers = world.names().count();
+    let mut trials: Vec<Vec<Vec<Trial>>> = vec![vec![Vec::new(); routers]; rates.len()];
     for round in 0..settings.rounds.max(1) {
         for (rate, row) in rates.iter().zip(&mut trials) {
-            for i in 0..WHO.len() {
-                // Every other round measures the routers in the opposite order.
-                let who = (i + round) % WHO.len();
+            for i in 0..routers {
+                // Each round begins with another router.
+                let who = (i + round) % routers;
                 let done = trial(world, who, *rate, seconds)?;
                 row.get_mut(who).map(|all| all.push(done)).unwrap_or_default();
             }
@@ -286,16 +300,16 @@ fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Resu
     Ok(rates
         .into_iter()
         .zip(trials)
-        .map(|(asked, row)| Point { asked, cells: row.map(|t| cell(&t)) })
+        .map(|(asked, row)| Point { asked, cells: row.iter().map(|t| cell(t)).collect() })
         .collect())
 }
 
 /// Finds the highest loss-free rate of each router by bisection, from 0 up to its rate in `most`. A rate passes if at
 /// least one of three trials loses no more than `tolerance`. The other trials may fail because of other load on the
 /// machine. Disturbed trials are repeated, up to six trials in total.
-fn search(world: &mut World, tolerance: f64, most: [f64; 2], seconds: f64) -> Result<[f64; 2], String> {
-    let mut between = most.map(|most| (0.0, most));
-    let mut good = [0.0; 2];
+fn search(world: &mut World, tolerance: f64, most: &[f64], seconds: f64) -> Result<Vec<f64>, String> {
+    let mut between: Vec<(f64, f64)> = most.iter().map(|most| (0.0, *most)).collect();
+    let mut good = vec![0.0; most.len()];
     for _ in 0..STEPS {
         for (who, (low, high)) in between.iter_mut().enumerate() {
             let rate = (*low + *high) / 2.0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Draws the figure like Figure 17 of TOCS 2000: forwarded against offered rate, one line for each router.
 
-use super::{Results, WHO};
+use super::Results;
 use crate::chart::{self, Chart};
 use std::fmt::Write;
 
-const COLORS: [&str; 2] = ["#c9a227", "#2f6f8f"];
+const COLORS: [&str; 4] = ["#c9a227", "#2f6f8f", "#9c3d54", "#4f7a3a"];
 
 /// Draws forwarded against offered rates, in thousands of packets per second.
 pub fn svg(r: &Results) -> String {
@@ -25,7 +25,7 @@ pub fn svg(r: &Results) -> String {
     );
     let end = across.min(up);
     chart.line(&mut out, [(0.0, 0.0), (end, end)], "stroke=\"#bbb\" stroke-dasharray=\"4 4\"");
-    for (who, (name, color)) in WHO.into_iter().zip(COLORS).enumerate() {
+    for (who, (name, color)) in r.names.iter().zip(COLORS.into_iter().cycle()).enumerate() {
         let mut cells: Vec<_> = r.points.iter().filter_map(|p| p.cells.get(who)).collect();
         cells.sort_by(|a, b| a.offered.total_cmp(&b.offered));
         let line = cells.iter().map(|c| (c.offered / 1e3, c.forwarded.median / 1e3));
@@ -44,7 +44,8 @@ pub fn svg(r: &Results) -> String {
             chart.mark(&mut out, (offered, median), 3.5, color, &says);
         }
         let free = r.capacities.get(who).map_or(0.0, |c| c.loss_free / 1e3);
-        let at = (chart.left + 20.0 + 300.0 * who as f64, 20.0);
+        let apart = 600.0 / r.names.len().max(1) as f64;
+        let at = (chart.left + 20.0 + apart * who as f64, 20.0);
         chart::legend(&mut out, at, color, &format!("{name} (loss-free to {free:.0})"));
     }
     out.push_str(chart::CLOSE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Formats results as a table, CSV or JSON.
 
-use super::{Cell, Results, WHO};
+use super::{Cell, Results};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -10,19 +10,19 @@ pub fn table(r: &Results) -> String {
     let [generator, router] = r.processors;
     let mut out = format!(
         "UDP in frames of {} bytes; {} generator on processor {generator}, routers on processor {router}\n\
-         thousands of packets a second, medians of {} trials of {:.2} s; processor time in ns a packet\n\n\
-         {:>9}  {:^27}  {:^27}\n{:>9}",
+         thousands of packets a second, medians of {} trials of {:.2} s; processor time in ns a packet\n\n{:>9}",
         r.length,
         r.generator.name(),
         r.rounds,
         r.trial,
         "",
-        WHO[0],
-        WHO[1],
-        "offered"
     );
     // Writing to a string cannot fail, so the results of `write!` in this function are ignored.
-    for _ in WHO {
+    for name in &r.names {
+        let _ = write!(out, "  {name:^27}");
+    }
+    let _ = write!(out, "\n{:>9}", "offered");
+    for _ in &r.names {
         let _ = write!(out, "  {:>9}  {:>7}  {:>7}", "forwarded", "lost", "ns");
     }
     out.push('\n');
@@ -35,16 +35,17 @@ pub fn table(r: &Results) -> String {
         }
         out.push('\n');
     }
+    let width = r.names.iter().map(String::len).fold(9, usize::max);
     let _ = writeln!(
         out,
-        "\n{:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>7}",
+        "\n{:>width$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>7}",
         "", "peak", "loss-free", "of peak", "overload", "of peak", "ns"
     );
-    for (name, c) in WHO.into_iter().zip(&r.capacities) {
+    for (name, c) in r.names.iter().zip(&r.capacities) {
         let peak = c.peak.max(1.0);
         let _ = writeln!(
             out,
-            "{name:>9}  {:>9.1}  {:>9.1}  {:>9.2}  {:>9.1}  {:>9.2}  {:>7.0}",
+            "{name:>width$}  {:>9.1}  {:>9.1}  {:>9.2}  {:>9.1}  {:>9.2}  {:>7.0}",
             c.peak / 1e3,
             c.loss_free / 1e3,
             c.loss_free / peak,
@@ -53,14 +54,16 @@ pub fn table(r: &Results) -> String {
             c.cpu
         );
     }
-    let [kernel, castanet] = r.capacities;
-    let _ = writeln!(
-        out,
-        "{:>9}  {:>9.2}  {:>9.2}",
-        "ratio",
-        castanet.peak / kernel.peak.max(1.0),
-        castanet.loss_free / kernel.loss_free.max(1.0)
-    );
+    let kernel = r.capacities.first().copied().unwrap_or_default();
+    for c in r.capacities.iter().skip(1) {
+        let _ = writeln!(
+            out,
+            "{:>width$}  {:>9.2}  {:>9.2}",
+            "ratio",
+            c.peak / kernel.peak.max(1.0),
+            c.loss_free / kernel.loss_free.max(1.0)
+        );
+    }
     let _ = writeln!(
         out,
         "\nloss-free: at most {}% lost; overload: the greatest rate offered, and what is forwarded then",
@@ -75,7 +78,7 @@ pub fn table(r: &Results) -> String {
 /// CSV with a header: one line for each rate and router.
 pub fn csv(r: &Results) -> String {
     let mut out = String::from("router,asked,offered,forwarded,forwarded_min,forwarded_max,lost,cpu_ns\n");
-    for (who, name) in WHO.into_iter().enumerate() {
+    for (who, name) in r.names.iter().enumerate() {
         for p in &r.points {
             let c = p.cells.get(who).copied().unwrap_or_default();
             let _ = writeln!(
@@ -100,7 +103,7 @@ pub fn json(r: &Results) -> Value {
         })
     };
     let routers = |of: &dyn Fn(usize) -> Value| {
-        let all = WHO.into_iter().enumerate().map(|(who, name)| (name.to_string(), of(who)));
+        let all = r.names.iter().enumerate().map(|(who, name)| (name.clone(), of(who)));
         Value::Object(all.collect())
     };
     let points = r.points.iter().map(|p| {

@@ -10,8 +10,9 @@ fn results() -> Results {
         cpu: 1234.4,
         disturbed: 0.01,
     };
-    let point = |asked, offered, k, c| Point { asked, cells: [cell(offered, k), cell(offered, c)] };
+    let point = |asked, offered, k, c| Point { asked, cells: vec![cell(offered, k), cell(offered, c)] };
     Results {
+        names: ["kernel", "castanet"].map(str::to_string).into(),
         length: 60,
         rounds: 3,
         trial: 0.25,
@@ -20,13 +21,15 @@ fn results() -> Results {
         steered: true,
         generator: Generator::Live,
         points: vec![point(5e5, 5e5, 5e5, 5e5), point(1e6, 1e6, 9.4e5, 8e5), point(0.0, 1.9e6, 9.3e5, 7.8e5)],
-        capacities: [9.4e5, 8e5].map(|peak| Capacity {
-            peak,
-            loss_free: peak * 0.9,
-            overload: 1.9e6,
-            survives: peak * 0.99,
-            cpu: 1000.0,
-        }),
+        capacities: [9.4e5, 8e5]
+            .map(|peak| Capacity {
+                peak,
+                loss_free: peak * 0.9,
+                overload: 1.9e6,
+                survives: peak * 0.99,
+                cpu: 1000.0,
+            })
+            .into(),
         notes: vec!["mind the gap".into()],
     }
 }
@@ -45,6 +48,23 @@ fn tables_align() {
     let ratio = lines.iter().find(|l| l.trim_start().starts_with("ratio")).unwrap();
     assert_eq!(ratio.split_whitespace().collect::<Vec<_>>(), ["ratio", "0.85", "0.85"]);
     assert!(text.ends_with("note: mind the gap\n"));
+}
+
+#[test]
+fn further_routers_get_columns_and_ratios() {
+    let mut r = results();
+    r.names.push("castanet-xdp".into());
+    let mut more = r.capacities[1];
+    more.peak *= 2.0;
+    r.capacities.push(more);
+    r.points.iter_mut().for_each(|p| p.cells.push(p.cells[1]));
+    let text = report::table(&r);
+    let rates: Vec<&str> = text.lines().skip(4).take(4).collect();
+    assert!(rates.iter().all(|l| l.len() == rates[0].len()), "{text}");
+    let ratios: Vec<_> = text.lines().filter(|l| l.trim_start().starts_with("ratio")).collect();
+    assert!(ratios[0].ends_with("0.85") && ratios[1].contains(" 1.70 "), "{text}");
+    assert_eq!(report::csv(&r).lines().count(), 1 + 3 * r.points.len());
+    assert_eq!(svg(&r).matches("<polyline").count(), 4);
 }
 
 #[test]
@@ -75,7 +95,7 @@ fn trials_fill_the_time() {
     let mut s = Settings {
         program: PathBuf::new(),
         part: Vec::new(),
-        configuration: String::new(),
+        routers: vec![Contender { name: "castanet".into(), configuration: String::new() }],
         seconds: 30.0,
         points: 10,
         rounds: 3,
@@ -87,6 +107,8 @@ fn trials_fill_the_time() {
     };
     let trials = 2.0 * (11.0 + 33.0 + 14.0);
     assert!((trials * (s.trial() + AROUND) - 30.0).abs() < 1e-6);
+    s.routers.push(s.routers[0].clone());
+    assert!((1.5 * trials * (s.trial() + AROUND) - 30.0).abs() < 1e-6);
     s.seconds = 0.0;
     assert_eq!(s.trial(), 0.02);
     s.seconds = 1e9;

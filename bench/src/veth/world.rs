@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hosts of a measurement: a sender, two routers, and a receiver behind both.
+//! The hosts of a measurement: a sender, the routers, and a receiver behind all of them.
 
 use super::generator::{Arrivals, Generator, Load};
-use super::{Settings, WHO};
+use super::{KERNEL, Settings};
 use crate::launch::{Launcher, PATIENCE};
 use crate::process::Process;
 use std::time::{Duration, Instant};
@@ -17,6 +17,11 @@ fn ether(router: usize, link: usize, end: usize) -> String {
     format!("02:00:00:0{router}:0{link}:0{end}")
 }
 
+/// The name of the devices of sender and receiver for a router.
+fn device(router: usize) -> String {
+    format!("to{router}")
+}
+
 /// The Ethernet address of the next hop. No device has it, so the receiver drops packets as early as possible.
 pub const NEXT_HOP: &str = "02:00:00:00:00:ff";
 /// The receiver's IP address, the destination of the packets.
@@ -28,8 +33,10 @@ pub const ADDRESSES: [(&str, &str); 2] = [("in", "10.0.0.1/24"), ("out", "10.0.1
 
 /// The processes of a measurement.
 pub struct World {
-    streams: [Stream; 2],
-    router: Process,
+    /// The names of the routers, and the packets through each.
+    streams: Vec<(String, Stream)>,
+    /// The processes of all routers but the kernel's.
+    routers: Vec<Process>,
     _hosts: Vec<Process>,
     /// The method of packet generation.
     pub generator: Generator,
@@ -159,11 +166,15 @@ impl World {
     pub fn new(settings: &Settings, [generator, processor]: [usize; 2]) -> Result<World, String> {
         let launcher = Launcher { program: settings.program.clone(), part: settings.part.clone() };
         let kernel = launcher.host(None)?;
-        let [sender, castanet, receiver] = [(); 3].map(|()| launcher.host(Some(kernel.id())));
-        let (sender, castanet, receiver) = (sender?, castanet?, receiver?);
-        let routers = [&kernel, &castanet];
-        for (router, name) in routers.iter().zip(WHO.into_iter().enumerate()) {
-            join(&launcher, router, name, [&sender, &receiver])?;
+        let [sender, receiver] = [(); 2].map(|()| launcher.host(Some(kernel.id())));
+        let (sender, receiver) = (sender?, receiver?);
+        let others = settings.routers.iter().map(|_| launcher.host(Some(kernel.id())));
+        let others = others.collect::<Result<Vec<Process>, String>>()?;
+        let names: Vec<&str> =
+            std::iter::once(KERNEL).chain(settings.routers.iter().map(|r| r.name.as_str())).collect();
+        let hosts: Vec<&Process> = std::iter::once(&kernel).chain(&others).collect();
+        for (number, router) in hosts.iter().enumerate() {
+            join(&launcher, router, (number, &device(number)), [&sender, &receiver])?;
         }
         let mut lines = Vec::new();
         for (device, address) in ADDRESSES {
@@ -175,52 +186,63 @@ impl World {
         launcher.shell(&kernel, "echo 1 > /proc/sys/net/ipv4/ip_forward")?;
 
         let cpu = [generator, processor].map(|cpu| cpu.to_string());
-        for router in routers.iter().filter(|_| settings.steer) {
+        for router in hosts.iter().filter(|_| settings.steer) {
             let words = ["steer", &router.id().to_string(), "in", &cpu[1]];
             launcher.part("receive processing cannot be steered", &words)?.wait(PATIENCE)?;
         }
-        let router =
-            launcher.castanet(&castanet, Some(processor), &["--expression", &settings.configuration])?;
+        let routers = others.iter().zip(&settings.routers).map(|(host, router)| {
+            launcher.castanet(host, Some(processor), &["--expression", &router.configuration])
+        });
+        let routers = routers.collect::<Result<Vec<Process>, String>>()?;
 
         // The CPU time of a process is exact. The busy time of a CPU includes other programs, but is necessary if that
         // CPU also executes the receive path.
-        let worker = |who: usize| match (settings.steer, who) {
-            (true, _) => ("cpu", cpu[1].clone()),
-            (false, 0) => ("self", "0".into()),
-            (false, _) => ("pid", router.id().to_string()),
+        let worker = |who: usize| match who.checked_sub(1).and_then(|i| routers.get(i)) {
+            _ if settings.steer => ("cpu", cpu[1].clone()),
+            None => ("self", "0".into()),
+            Some(router) => ("pid", router.id().to_string()),
         };
         let flow = Flow { processor: &cpu[0], length: settings.length, from: SENDER, to: RECEIVER };
         let (streams, generator, fallback) = start_all(settings.generator, |how| {
-            let start = |(number, (name, host)): (usize, (&str, &&Process))| {
+            let start = |(number, host): (usize, &&Process)| {
                 let (kind, worker) = worker(number);
-                Stream::start(
-                    &launcher,
-                    how,
-                    (number, name),
-                    [&sender, &receiver, host],
-                    flow,
-                    (kind, &worker),
-                )
+                let name = device(number);
+                let ends = [&sender, &receiver, *host];
+                Stream::start(&launcher, how, (number, &name), ends, flow, (kind, &worker))
             };
-            WHO.into_iter().zip(&routers).enumerate().map(start).collect()
+            hosts.iter().enumerate().map(start).collect()
         })?;
-        let streams = <[Stream; 2]>::try_from(streams).map_err(|_| "a router is missing")?;
-        let hosts = vec![kernel, sender, castanet, receiver];
-        let mut world = World { streams, router, _hosts: hosts, generator, fallback };
-        for (i, name) in WHO.into_iter().enumerate() {
-            world.await_router(i, name)?;
+        let streams = names.iter().map(ToString::to_string).zip(streams).collect();
+        let mut all = vec![kernel, sender, receiver];
+        all.extend(others);
+        let mut world = World { streams, routers, _hosts: all, generator, fallback };
+        for who in 0..world.streams.len() {
+            world.await_router(who)?;
         }
         Ok(world)
     }
 
+    /// The names of the routers.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.streams.iter().map(|s| s.0.as_str())
+    }
+
+    /// Returns what a router has complained about, if it has ended.
+    fn end_of(&mut self, who: usize) -> Option<String> {
+        let router = self.routers.get_mut(who.checked_sub(1)?)?;
+        router.has_ended().then(|| router.complaints())
+    }
+
     /// Sends a few packets repeatedly, until some arrive at the receiver.
-    fn await_router(&mut self, who: usize, name: &str) -> Result<(), String> {
+    fn await_router(&mut self, who: usize) -> Result<(), String> {
         let deadline = Instant::now() + PATIENCE;
         while self.send(who, 1000.0, Duration::from_millis(10))?.1 == 0 {
-            let complaints = self.router.complaints();
-            let ended = self.router.has_ended();
+            let ended = self.end_of(who).is_some();
             if ended || Instant::now() > deadline {
+                let router = who.checked_sub(1).and_then(|i| self.routers.get_mut(i));
+                let complaints = router.map_or(String::new(), |r| r.complaints());
                 let why = if complaints.is_empty() { "nothing comes through" } else { &complaints };
+                let name = self.names().nth(who).unwrap_or_default();
                 return Err(format!("the router {name}: {why}"));
             }
         }
@@ -233,10 +255,10 @@ impl World {
     /// # Errors
     /// A process has ended.
     pub fn send(&mut self, who: usize, rate: f64, time: Duration) -> Result<(Load, u64), String> {
-        let stream = self.streams.get_mut(who).ok_or("no such router")?;
-        let done = stream.send(rate, time)?;
-        if self.router.has_ended() {
-            return Err(format!("the router castanet has ended: {}", self.router.complaints()));
+        let (name, stream) = self.streams.get_mut(who).ok_or("no such router")?;
+        let (name, done) = (name.clone(), stream.send(rate, time)?);
+        if let Some(complaints) = self.end_of(who) {
+            return Err(format!("the router {name} has ended: {complaints}"));
         }
         Ok(done)
     }

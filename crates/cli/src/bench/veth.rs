@@ -2,8 +2,8 @@
 //! `castanet bench veth`: compares Castanet's router between two devices with the kernel's router.
 
 use super::results::Results;
-use castanet_bench::veth::{self, ADDRESSES, Generator, NEXT_HOP, RECEIVER, Settings, report};
-use clap::Args;
+use castanet_bench::veth::{self, ADDRESSES, Contender, Generator, NEXT_HOP, RECEIVER, Settings, report};
+use clap::{Args, ValueEnum};
 
 /// Introductory text of `--help`.
 pub const ABOUT: &str = "Measures the forwarding rate against the offered rate, of a router and of the kernel's router.
@@ -35,6 +35,7 @@ pub const EXAMPLES: &str = "Examples:
   castanet bench veth --seconds 60 --svg veth.svg --csv veth.csv
   castanet bench veth --json --points 5 --rounds 1 --seconds 10
   castanet bench veth --shield --burden 100
+  castanet bench veth --shield --driver packet,af-xdp
   castanet bench veth my-router.click
 
 Your own configuration can use the devices `in` (10.0.0.1/24) and `out` (10.0.1.1/24). Packets go from 10.0.0.2 to 10.0.1.2. \
@@ -79,8 +80,37 @@ pub struct Veth {
     /// packets at twice the router's rate.
     #[arg(long, value_name = "N", conflicts_with = "file", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub burden: u16,
+    /// How Castanet's routers receive and send: through packet sockets, or through AF_XDP sockets (METHOD XDP; needs root).
+    /// Each driver is a router of its own.
+    #[arg(
+        long = "driver",
+        value_name = "DRIVERS",
+        conflicts_with = "file",
+        value_delimiter = ',',
+        default_value = "packet"
+    )]
+    pub drivers: Vec<Driver>,
     #[command(flatten)]
     pub results: Results,
+}
+
+/// How a router receives and sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Driver {
+    /// Packet sockets.
+    Packet,
+    /// AF_XDP sockets.
+    AfXdp,
+}
+
+impl Driver {
+    /// The name of the router in the results.
+    fn router(self) -> &'static str {
+        match self {
+            Driver::Packet => "castanet",
+            Driver::AfXdp => "castanet-xdp",
+        }
+    }
 }
 
 /// Arguments of a helper process of a measurement.
@@ -103,12 +133,19 @@ pub(super) fn processors(text: &str) -> Result<[usize; 2], String> {
 
 /// Returns the configuration of `castanet new ip-router`, with a script that refreshes the ARP entry of the
 /// next hop, because no host answers ARP.
-fn router(a: &Veth) -> Result<String, String> {
+fn router(a: &Veth, driver: Driver) -> Result<String, String> {
     const CHECK: &str = "CheckIPHeader(INTERFACES $OURS)";
     let mut router = crate::new::ip_router(&ADDRESSES, a.shield)?;
     if a.burden > 0 {
         let more = " -> CheckIPHeader".repeat(a.burden.into());
         router = router.replace(CHECK, &format!("{CHECK}{more}"));
+    }
+    if driver == Driver::AfXdp {
+        // With METHOD XDP the host sees no frames, whether --shield is given or not.
+        let options = if a.shield { ", SNIFFER false" } else { "" };
+        router = router
+            .replace(&format!("FromDevice($dev{options})"), "FromDevice($dev, SNIFFER false, METHOD XDP)")
+            .replace("ToDevice($dev)", "ToDevice($dev, METHOD XDP)");
     }
     let known = format!("write interface2/arp.insert {RECEIVER} {NEXT_HOP}");
     Ok(format!("{router}\nScript(label again, {known}, wait 20s, goto again);\n"))
@@ -116,18 +153,26 @@ fn router(a: &Veth) -> Result<String, String> {
 
 /// Runs the benchmark, then prints the results and writes the requested files.
 pub fn main(a: &Veth) -> Result<(), String> {
-    let configuration = match &a.file {
+    let contender = |driver: Driver, configuration| Contender { name: driver.router().into(), configuration };
+    let routers = match &a.file {
         Some(file) => {
             let source = crate::load::Source::file(file, Vec::new())?;
-            castanet_lang::bytes::decode_vec(source.bytes)
+            vec![contender(Driver::Packet, castanet_lang::bytes::decode_vec(source.bytes))]
         }
-        None => router(a)?,
+        None => {
+            let mut drivers = a.drivers.clone();
+            drivers.dedup();
+            drivers
+                .into_iter()
+                .map(|d| Ok(contender(d, router(a, d)?)))
+                .collect::<Result<Vec<_>, String>>()?
+        }
     };
     let program = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
     let results = veth::run_all(&Settings {
         program,
         part: ["bench", "veth-part"].map(str::to_string).into(),
-        configuration,
+        routers,
         seconds: a.seconds,
         points: a.points.into(),
         rounds: a.rounds.into(),
@@ -169,12 +214,20 @@ mod tests {
 
     #[test]
     fn what_is_asked_of_the_router_is_in_it() {
-        let plain = router(&parse("").unwrap()).unwrap();
+        let plain = router(&parse("").unwrap(), Driver::Packet).unwrap();
         assert!(!plain.contains("SNIFFER") && plain.matches("CheckIPHeader").count() == 1);
-        let more = router(&parse("--shield --burden 7").unwrap()).unwrap();
+        let more = router(&parse("--shield --burden 7").unwrap(), Driver::Packet).unwrap();
         assert!(more.contains("FromDevice($dev, SNIFFER false)"));
         assert_eq!(more.matches("CheckIPHeader").count(), 8);
+        for line in ["", "--shield"] {
+            let xdp = router(&parse(line).unwrap(), Driver::AfXdp).unwrap();
+            assert!(xdp.contains("FromDevice($dev, SNIFFER false, METHOD XDP)"), "{xdp}");
+            assert!(xdp.contains("ToDevice($dev, METHOD XDP)"), "{xdp}");
+        }
+        assert_eq!(parse("--driver packet,af-xdp").unwrap().drivers, [Driver::Packet, Driver::AfXdp]);
         for (line, what) in [
+            ("x.click --driver packet", "cannot be used with"),
+            ("--driver dpdk", "invalid value 'dpdk'"),
             ("x.click --shield", "cannot be used with"),
             ("x.click --burden 1", "cannot be used with"),
             ("--generator fast", "'fast' is not 'packet' or 'live'"),

@@ -73,6 +73,40 @@ fn hosts_speak_tcp_across() {
 }
 
 #[test]
+fn devices_may_be_polled_or_have_no_driver_for_xdp() {
+    with_xdp("xdp::devices_may_be_polled_or_have_no_driver_for_xdp", || {
+        pair();
+        run("ip link add bridge type bridge && ip link set vb master bridge && ip link set bridge up");
+        for (device, options, way) in [
+            ("vb", ", BUSY_POLL true", "xdp driver copy 1 queue"),
+            ("bridge", "", "xdp generic copy 1 queue"),
+        ] {
+            if device == "vb" {
+                run("ip link set vb nomaster");
+            } else {
+                run("ip link set vb master bridge");
+            }
+            let router = format!(
+                "f :: FromDevice({device}, METHOD XDP, SNIFFER false{options}) -> Print(got, 0) -> Discard;"
+            );
+            let (mut r, messages) = during(&router, 1, |log| {
+                let got = || log.lines().iter().filter(|l| l.starts_with("got")).count();
+                until("a frame", || {
+                    send(&[frame(1, 60), frame(2, 1514)]);
+                    got() > 100
+                });
+            });
+            assert_eq!(
+                (value(&mut r, "f", "way"), number(&mut r, "f", "kernel_drops")),
+                (way.to_string(), 0)
+            );
+            let said = messages.iter().any(|m| m.contains("generic mode"));
+            assert_eq!(said, device == "bridge", "{messages:?}");
+        }
+    });
+}
+
+#[test]
 fn devices_that_vanish_are_picked_up_again() {
     with_xdp("xdp::devices_that_vanish_are_picked_up_again", || {
         pair();

@@ -25,6 +25,10 @@ fn all() -> Vec<Request> {
         Request::TakeAway { device: device(), setup },
         Request::Raise { device: device() },
         Request::Lower { number: 7 },
+        Request::XdpSocket { device: device() },
+        Request::XdpAttach { device: device(), queues: 4 },
+        Request::XdpStart { attachment: 1, queue: 2, socket: 3 },
+        Request::XdpForget { number: 9 },
         Request::Raw { protocol: 1 },
         Request::Seal,
     ]
@@ -45,6 +49,8 @@ fn requests_are_read_as_they_are_written() {
         "setup eth0 10.0.0.1 33 - - - -",
         "setup eth0 - - - - 12 -",
         "raw 256",
+        "xdp-start 1 2",
+        "xdp-attach eth0 -1",
         "seal now",
     ] {
         assert_eq!(Request::parse(wrong), None, "{wrong}");
@@ -64,7 +70,7 @@ fn errors_come_back_as_they_were() {
 
 proptest! {
     #[test]
-    fn no_text_does_harm(text in ".{0,80}", words in prop::collection::vec("(packet|tun|setup|raise|-|[0-9.]{1,8}|eth0|tap)", 0..9)) {
+    fn no_text_does_harm(text in ".{0,80}", words in prop::collection::vec("(packet|tun|setup|raise|xdp-attach|xdp-start|xdp-forget|xdp-socket|-|[0-9.]{1,8}|eth0|tap)", 0..9)) {
         for text in [text, words.join(" ")] {
             if let Some(request) = Request::parse(&text) {
                 prop_assert_eq!(Request::parse(&request.text()), Some(request));
@@ -100,6 +106,11 @@ fn later_configurations_get_no_more_than_the_listed_devices() {
     assert!(matches!(client.tun("other", true), Err(DeviceError::Refused { .. })));
     assert!(matches!(client.take_away("other", &setup), Err(DeviceError::Refused { .. })));
     assert!(matches!(client.raw(1), Err(DeviceError::Refused { .. })));
+    assert!(matches!(client.xdp_socket("other"), Err(DeviceError::Refused { .. })));
+    assert!(matches!(client.attach("other", 1), Err(DeviceError::Refused { .. })));
+    // Numbers of nothing.
+    assert!(client.start("listed", 1, 0, 2).is_err());
+    client.forget("listed", 7).unwrap();
     // Without a list of devices, later configurations may use any device.
     let client = opener(None);
     client.ask("", "", &Request::Seal).unwrap();
