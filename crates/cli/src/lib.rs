@@ -33,6 +33,7 @@ mod mount;
 mod net;
 mod network;
 mod new;
+mod observe;
 mod package;
 mod pass;
 mod pretty;

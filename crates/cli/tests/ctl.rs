@@ -149,11 +149,44 @@ fn workers_and_their_load() {
     let text = "InfiniteSource(ACTIVE false) -> Discard; Idle -> workers2 :: Queue -> Discard;";
     let _live = start(&b, "castanet", &["run", "-q", "-u", "s", "--cpus", &cpu, "-e", text]);
     let list = ctl(&b, &["list", "workers"]);
-    assert_eq!(list.out.lines().next(), Some("WORKER    LOAD  TASKS"), "{}", list.err);
+    let header: Vec<_> = list.out.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(header, ["WORKER", "LOAD", "IDLE", "POLL", "WORK", "TASKS"], "{}", list.err);
     let json: serde_json::Value = serde_json::from_str(&ctl(&b, &["list", "workers", "--json"]).out).unwrap();
     let rows = json.as_array().unwrap();
     assert_eq!((rows.len(), &rows[0]["worker"], &rows[0]["tasks"]), (1, &0.into(), &3.into()));
-    assert!((0.0..=1.0).contains(&rows[0]["load"].as_f64().unwrap()), "{json}");
+    for share in ["load", "idle", "poll", "work"] {
+        assert!((0.0..=1.0).contains(&rows[0][share].as_f64().unwrap()), "{json}");
+    }
+}
+
+#[test]
+fn drops_of_a_running_router() {
+    let b = Bench::new();
+    let text = "i :: InfiniteSource(LIMIT 12, ACTIVE false) -> c :: Counter -> q :: SimpleQueue(5) -> Idle;";
+    let _live = start(&b, "castanet", &["run", "-q", "-u", "s", "-e", text]);
+    let table = ctl(&b, &["drops", "--interval", "0.01"]);
+    assert!(table.out.starts_with("no packets were dropped\n\nQUEUE"), "{table:?}");
+    assert_eq!(ctl(&b, &["write", "i.active", "true"]).code, 0);
+    until("all are counted", || ctl(&b, &["read", "c.count"]).out == "12\n");
+    let table = ctl(&b, &["drops", "--interval", "0.01"]);
+    let rows: Vec<Vec<_>> = table.out.lines().map(|l| l.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["ELEMENT", "CLASS", "REASON", "PACKETS", "RATE"], "{table:?}");
+    assert_eq!(rows[1], ["q", "SimpleQueue", "queue-full", "7", "0", "/s"]);
+    assert_eq!(rows[4], ["q", "5", "5", "100", "%"], "{table:?}");
+    assert_eq!(rows[6], ["WORKER", "LOAD", "IDLE", "POLL", "WORK", "TASKS"], "{table:?}");
+    let json: serde_json::Value =
+        serde_json::from_str(&ctl(&b, &["drops", "--interval", "0.01", "--json"]).out).unwrap();
+    let want = serde_json::json!([
+        { "element": "q", "class": "SimpleQueue", "reason": "queue-full", "packets": 7, "rate": 0.0 }
+    ]);
+    assert_eq!(json["drops"], want);
+    assert_eq!(json["queues"], serde_json::json!([{ "element": "q", "length": 5, "capacity": 5 }]));
+    assert_eq!(json["held"], serde_json::json!([{ "element": "q", "packets": 5 }]));
+    assert_eq!(json["workers"].as_array().unwrap().len(), 1);
+    assert!(json["seconds"].as_f64() > Some(0.0), "{json}");
+    assert_eq!(ctl(&b, &["drops", "--interval", "0"]).code, 2);
+    let gone = b.run("castanet", &["ctl", "nothing.sock", "drops"], "");
+    assert_eq!(gone.code, 3, "{gone:?}");
 }
 
 #[test]

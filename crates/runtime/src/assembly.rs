@@ -132,6 +132,17 @@ impl Assembly {
                 let drops = self.workers.iter().flat_map(|w| w.core.all_drops());
                 return Ok(accounts::table(&self.shared, drops.collect()));
             }
+            match self.shared.global_read(handler) {
+                Some(GlobalRead::Ledger) => {
+                    return without_parameters(handler, parameters).map(|()| self.ledger().table());
+                }
+                Some(GlobalRead::Queues) => {
+                    without_parameters(handler, parameters)?;
+                    let shared = self.shared.clone();
+                    return Ok(accounts::queues(&shared, |e, h| self.read(Some(e), h, "").ok()));
+                }
+                _ => {}
+            }
             let Some(w) = self.workers.first_mut() else { return Ok(String::new()) };
             return w.nodes.read(&mut w.core, None, handler, parameters);
         };

@@ -227,6 +227,10 @@ impl Nodes {
                 let _ = reply.send(answer);
             }
             Mail::Drops(reply) => drop(reply.send(Ok(core.all_drops().collect()))),
+            Mail::Accounts(reply) => {
+                let accounts = self.accounts(core);
+                let _ = reply.send(Ok(accounts));
+            }
             Mail::Wake(e) => core.schedule(e),
             Mail::Attend(e) => self.attend(core, e),
             Mail::Signal(elements, signal) => {
@@ -235,17 +239,6 @@ impl Nodes {
                 }
             }
         }
-    }
-
-    /// Returns a table of the packets that the elements dropped, summed over all workers.
-    fn all_drops(&mut self, core: &mut Core) -> Result<String, CallError> {
-        let mut all: Vec<_> = core.all_drops().collect();
-        let shared = self.shared.clone();
-        let here = core.worker() as usize;
-        for w in (0..shared.inboxes.len()).filter(|&w| w != here) {
-            all.extend(self.ask(core, w, Mail::Drops)?);
-        }
-        Ok(accounts::table(&shared, all))
     }
 
     /// Calls a handler of an element's replica on another worker.
@@ -264,7 +257,7 @@ impl Nodes {
 
     /// Sends a request to another worker and waits for the answer. While this worker waits, it answers calls of other
     /// workers. Otherwise two workers that wait for each other would hang.
-    fn ask<T>(
+    pub(crate) fn ask<T>(
         &mut self,
         core: &mut Core,
         worker: usize,
@@ -304,6 +297,10 @@ impl Router for Nodes {
             let value = match shared.global_read(handler) {
                 Some(GlobalRead::Timewarp) => core.clock().describe(),
                 Some(GlobalRead::Drops) => self.all_drops(core)?,
+                Some(GlobalRead::Ledger) => self.live_ledger(core)?.table(),
+                Some(GlobalRead::Queues) => {
+                    accounts::queues(&shared, |e, handler| self.read(core, Some(e), handler, "").ok())
+                }
                 Some(GlobalRead::Anywhere(_)) | None => {
                     shared.global(handler).ok_or_else(|| Missing::Read(handler.to_string()))?
                 }

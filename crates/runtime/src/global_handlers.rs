@@ -8,6 +8,7 @@ use castanet_element::{CallError, Missing};
 use castanet_spec::{HandlerFlags, HandlerSpec, Merge, Origin, ValueKind};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// The version of Click whose language and interfaces castanet follows. Clients check this version.
 pub const CLICK_VERSION: &str = "2.1";
@@ -28,6 +29,10 @@ pub(crate) enum GlobalRead {
     /// The value is the table of all drops. Only a worker can compute this table, because it must call the other
     /// workers for their drops.
     Drops,
+    /// The value is the ledger, for which a worker must call the other workers too.
+    Ledger,
+    /// The value is the lengths of the queues. Only workers can read the handlers of elements.
+    Queues,
 }
 
 /// What a write to a global handler does.
@@ -57,7 +62,7 @@ const fn swap(name: &'static str, doc: &'static str, command: SwapCommand) -> Gl
 }
 
 /// The global handlers that every router has.
-static ALWAYS: [GlobalHandler; 14] = [
+static ALWAYS: [GlobalHandler; 16] = [
     value("version", "The version of Click whose language and interfaces this program has.", |_| {
         CLICK_VERSION.to_string()
     }),
@@ -81,7 +86,7 @@ static ALWAYS: [GlobalHandler; 14] = [
             "workers",
             HandlerFlags::READ,
             "Workers, one line each: the number, the seconds that it was awake, the seconds that it exists, the \
-             number of its tasks, separated by tabs.",
+             number of its tasks, the seconds of those awake in which its tasks found no packet, separated by tabs.",
             ValueKind::Table,
         ),
         read: Some(GlobalRead::Anywhere(Shared::workers)),
@@ -132,6 +137,36 @@ static ALWAYS: [GlobalHandler; 14] = [
             )
         },
         read: Some(GlobalRead::Drops),
+        write: None,
+    },
+    GlobalHandler {
+        spec: HandlerSpec {
+            unit: "packets",
+            merge: Merge::Sum,
+            ..HandlerSpec::new(
+                "ledger",
+                HandlerFlags::READ.union(HandlerFlags::UNCOMMON),
+                "Packets, one line per element: the element, its class, the numbers of packets that entered the router \
+                 through it, that it made from others, that left through it, that it dropped, and that it holds, separated \
+                 by tabs. Elements without packets are left out. The line with - for the element and the class has the \
+                 packets between elements.",
+                ValueKind::Table,
+            )
+        },
+        read: Some(GlobalRead::Ledger),
+        write: None,
+    },
+    GlobalHandler {
+        spec: HandlerSpec {
+            unit: "packets",
+            ..HandlerSpec::new(
+                "queues",
+                HandlerFlags::READ.union(HandlerFlags::UNCOMMON),
+                "Queues, one line per element: the element, its length, its capacity, separated by tabs.",
+                ValueKind::Table,
+            )
+        },
+        read: Some(GlobalRead::Queues),
         write: None,
     },
 ];
@@ -213,7 +248,7 @@ impl Shared {
         match self.global_handler(handler) {
             Some(h) => match h.read? {
                 GlobalRead::Anywhere(read) => Some(read(self)),
-                GlobalRead::Timewarp | GlobalRead::Drops => None,
+                GlobalRead::Timewarp | GlobalRead::Drops | GlobalRead::Ledger | GlobalRead::Queues => None,
             },
             None => self.of_driver(handler),
         }
@@ -238,7 +273,9 @@ impl Shared {
         for (w, inbox) in self.inboxes.iter().enumerate() {
             let (awake, exists) = inbox.waker.times();
             let tasks = self.placement.tasks_of(w).len();
-            let _ = writeln!(out, "{w}\t{:.6}\t{:.6}\t{tasks}", awake.as_secs_f64(), exists.as_secs_f64());
+            let polled = Duration::from_nanos(inbox.polled.load(Ordering::Relaxed)).min(awake);
+            let [awake, exists, polled] = [awake, exists, polled].map(|t| t.as_secs_f64());
+            let _ = writeln!(out, "{w}\t{awake:.6}\t{exists:.6}\t{tasks}\t{polled:.6}");
         }
         out
     }

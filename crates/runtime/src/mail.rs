@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Messages to workers, and the inboxes that receive them.
 
+use crate::ledger::Account;
 use crate::sleep::Waker;
 use castanet_element::CallError;
 use castanet_spec::{Origin, Reason};
@@ -9,6 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
+/// The part of the ledger that one worker keeps: the accounts of all elements, and the number of packets that wait on
+/// edges.
+pub type Accounts = (Vec<Account>, u64);
 /// The numbers of dropped packets, by element and reason.
 pub type Dropped = Vec<(u32, Reason, u64)>;
 
@@ -47,6 +51,8 @@ pub enum Mail {
     Call(Call, SyncSender<Result<String, CallError>>),
     /// Send the numbers of packets that elements dropped on this worker to this channel.
     Drops(SyncSender<Result<Dropped, CallError>>),
+    /// Send this worker's part of the ledger to this channel.
+    Accounts(SyncSender<Result<Accounts, CallError>>),
     /// Deliver an operating-system signal. The fields are the elements that watch the signal, and the signal's number.
     Signal(Vec<u32>, i32),
 }
@@ -60,6 +66,8 @@ pub struct Inbox {
     pub(crate) full: AtomicBool,
     /// The number of rounds that the worker's run loop has made so far. Only the worker writes it.
     pub(crate) rounds: AtomicU64,
+    /// How long the worker has polled: run tasks that found no packet. In nanoseconds. Only the worker writes it.
+    pub(crate) polled: AtomicU64,
     /// Whether the worker is waiting for another worker: for its lock, or for its answer to a handler call.
     pub(crate) waiting: AtomicBool,
 }
@@ -70,7 +78,7 @@ impl Mail {
     pub(crate) fn is_urgent(&self) -> bool {
         match self {
             Mail::Call(call, _) => call.urgent,
-            Mail::Drops(_) => true,
+            Mail::Drops(_) | Mail::Accounts(_) => true,
             Mail::Wake(_) | Mail::Attend(_) | Mail::Signal(..) => false,
         }
     }
@@ -85,6 +93,7 @@ impl Inbox {
             waker,
             full: AtomicBool::new(false),
             rounds: AtomicU64::new(0),
+            polled: AtomicU64::new(0),
             waiting: AtomicBool::new(false),
         };
         (inbox, receiver)

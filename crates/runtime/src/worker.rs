@@ -4,6 +4,7 @@
 use crate::lock::TIMER;
 use crate::mail::Mail;
 use crate::nodes::Nodes;
+use crate::polling::Polling;
 use crate::shared::Shared;
 use crate::sleep::Sleeper;
 use crate::tasks::LONGEST_BURST;
@@ -28,6 +29,7 @@ pub struct Worker {
     pub(crate) sleeper: Sleeper,
     /// The maximum number of packets that an element may move in one run of a timer.
     pub(crate) batch: usize,
+    pub(crate) polling: Polling,
 }
 
 impl Worker {
@@ -39,7 +41,7 @@ impl Worker {
         batch: usize,
     ) -> Worker {
         nodes.mail = Some(mail);
-        Worker { nodes, core, sleeper, batch }
+        Worker { nodes, core, sleeper, batch, polling: Polling::default() }
     }
 
     /// Runs until the router has ended, or until all workers wait at the barrier for a hot swap.
@@ -69,6 +71,7 @@ impl Worker {
                 shared.session.profiling.load(Ordering::Relaxed) && self.nodes.begin_sample(me as u32);
             let more = self.run_tasks(&shared);
             let fired = self.run_timers();
+            self.polling.end_round(shared.inboxes.get(me));
             if sampled {
                 self.nodes.end_sample();
             }
@@ -127,13 +130,17 @@ impl Worker {
             if quanta {
                 left = left.saturating_sub(taken);
             } else {
-                let Some(task) = self.nodes.tasks.turn() else { return false };
+                let Some(task) = self.nodes.tasks.turn() else {
+                    self.polling.turns = TURNS - left;
+                    return false;
+                };
                 left -= self.run_turn(shared, task, left);
             }
             if shared.requests.load(Ordering::Relaxed) > 0 || shared.halted.load(Ordering::Relaxed) {
-                return true;
+                break;
             }
         }
+        self.polling.turns = TURNS - left;
         true
     }
 
@@ -181,6 +188,7 @@ impl Worker {
                 // The task is polling: it stays scheduled because a notifier is on, but it has found no packet.
                 if self.core.found_nothing() {
                     self.nodes.tasks.found_nothing(task);
+                    self.polling.empty += 1;
                 }
                 break;
             }
@@ -254,6 +262,7 @@ impl Worker {
             }
             None => None,
         };
+        self.polling.sleep();
         self.core.with_watches(|watches, schedule| self.sleeper.sleep(watches, time, stay, schedule));
     }
 }

@@ -90,3 +90,47 @@ fn a_class_that_does_not_count_is_found() {
     let text = "Numbers(1, 3) -> Forgets -> Discard; Quit(1)";
     try_router_with(text, options, |r| r.add(action::<Forgets>())).unwrap().run().unwrap();
 }
+
+#[test]
+fn the_ledger_and_the_queues_can_be_read() {
+    let text = "n :: Numbers(1, 10) -> t :: Tee -> q :: SimpleQueue(4) -> i :: Idle; t [1] -> d :: Discard; t [2] -> Discard; Quit(1)";
+    let want = "n\tNumbers\t10\t0\t0\t0\t0\nt\tTee\t0\t20\t0\t0\t0\nq\tSimpleQueue\t0\t0\t0\t6\t4\n\
+                d\tDiscard\t0\t0\t10\t0\t0\nDiscard@6\tDiscard\t0\t0\t10\t0\t0\n";
+    let (mut r, _) = run(text, 32);
+    assert_eq!(r.read(None, "ledger", "").unwrap(), want);
+    assert_eq!(r.read(None, "queues", "").unwrap(), "q\t4\t4\n");
+    for handler in ["ledger", "queues"] {
+        assert!(r.read(None, handler, "x").is_err(), "it takes no parameters");
+    }
+}
+
+#[test]
+fn the_ledger_of_a_running_router_has_all_workers() {
+    let text = "a :: Numbers(1, 3) -> q :: ThreadSafeQueue(10); b :: Numbers(2, 4) -> q -> i :: Idle;
+        c :: Numbers(2, 9) -> own :: SimpleQueue(7) -> Idle; StaticThreadSched(a 0, b 1, c 1);";
+    let _watchdog = Watchdog::arm();
+    let (options, _) = real(2);
+    let mut r = router(text, options);
+    let running = r.running().clone();
+    let end = r.shared().clone();
+    let asker = std::thread::spawn(move || {
+        let count =
+            |name: &str| running.read(Some(name), "count", "").unwrap().trim().parse::<u64>().unwrap();
+        while count("a") + count("b") + count("c") < 16 {
+            std::thread::yield_now();
+        }
+        let all = ["ledger", "queues", "workers"].map(|h| running.read(None, h, "").unwrap());
+        end.end();
+        all
+    });
+    r.run().unwrap();
+    let [ledger, queues, workers] = asker.join().unwrap();
+    let want = "a\tNumbers\t3\t0\t0\t0\t0\nq\tThreadSafeQueue\t0\t0\t0\t0\t7\n\
+                b\tNumbers\t4\t0\t0\t0\t0\nc\tNumbers\t9\t0\t0\t0\t0\nown\tSimpleQueue\t0\t0\t0\t2\t7\n";
+    assert_eq!((ledger.as_str(), queues.as_str()), (want, "q\t7\t10\nown\t7\t7\n"));
+    for (w, line) in workers.lines().enumerate() {
+        let words: Vec<f64> = line.split('\t').map(|w| w.parse().unwrap()).collect();
+        let [number, awake, exists, _, polled] = words[..] else { panic!("{workers}") };
+        assert!(number == w as f64 && polled <= awake && awake <= exists, "{workers}");
+    }
+}

@@ -149,6 +149,33 @@ fn compare_all(seeds: u64, workers: usize) {
 }
 
 #[test]
+fn workers_show_how_long_they_poll() {
+    let _watchdog = Watchdog::arm();
+    // A SimpleQueue has no notifier, so the second task asks it for packets all the time. Worker 1 sleeps.
+    let text =
+        "Numbers(1, 10) -> SimpleQueue -> u :: Unqueue -> Discard; Idle -> Queue -> v :: Unqueue -> Discard;
+        StaticThreadSched(Numbers@1 0, u 0, v 1)";
+    let (options, _) = real(2);
+    let mut r = castanet_testkit::router(text, options);
+    let (running, end) = (r.running().clone(), r.shared().clone());
+    let asker = std::thread::spawn(move || {
+        let polled = || {
+            let text = running.read(None, "workers", "").unwrap();
+            let last = |l: &str| l.rsplit('\t').next().unwrap().parse::<f64>().unwrap();
+            text.lines().map(last).collect::<Vec<_>>()
+        };
+        while polled()[0] < 0.01 {
+            std::thread::yield_now();
+        }
+        let other = polled()[1];
+        end.end();
+        other
+    });
+    r.run().unwrap();
+    assert_eq!(asker.join().unwrap(), 0.0);
+}
+
+#[test]
 fn two_workers_do_what_one_does() {
     compare_all(150, 2);
 }

@@ -4,11 +4,11 @@
 use super::kinds::Kinds;
 use super::{Failure, value_out};
 use crate::load::write_out;
+use crate::observe::{columns as aligned, workers};
 use castanet_control::Client;
 use castanet_control::client::ClientError;
 use castanet_spec::HandlerFlags;
 use serde_json::json;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Reads the names of all elements.
@@ -62,55 +62,15 @@ fn columns(rows: &[(String, String)]) -> String {
 /// How long the load of workers is measured.
 const MEASURED: Duration = Duration::from_secs(1);
 
-/// A line of the global handler `workers`.
-#[derive(Clone, Copy)]
-struct Worker {
-    number: u32,
-    awake: f64,
-    exists: f64,
-    tasks: u32,
-}
-
-impl Worker {
-    fn parse(line: &str) -> Option<Worker> {
-        let mut words = line.split('\t');
-        let (number, awake) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        let (exists, tasks) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        Some(Worker { number, awake, exists, tasks })
-    }
-    /// Returns the share of the time since `before` (`None`: since the start) in which the worker was awake. A hot swap
-    /// resets the times, so after a swap this is the share since the swap.
-    fn load(&self, before: Option<&Worker>) -> f64 {
-        let (awake, exists) = match before.filter(|b| b.exists < self.exists) {
-            Some(b) => (self.awake - b.awake, self.exists - b.exists),
-            None => (self.awake, self.exists),
-        };
-        if exists > 0.0 { (awake / exists).clamp(0.0, 1.0) } else { 0.0 }
-    }
-}
-
-fn workers(client: &mut Client) -> Result<Vec<Worker>, ClientError> {
-    Ok(client.read_text("workers", "")?.lines().filter_map(Worker::parse).collect())
-}
-
 /// Prints the workers with their load, measured for [`MEASURED`].
 fn list_workers(client: &mut Client, json: bool) -> Result<(), Failure> {
-    let before = workers(client)?;
+    let before = workers::read(client)?;
     std::thread::sleep(MEASURED);
-    let loads: Vec<(Worker, f64)> = workers(client)?
-        .into_iter()
-        .map(|w| (w, w.load(before.iter().find(|b| b.number == w.number))))
-        .collect();
+    let now = workers::read(client)?;
     if json {
-        let row = |(w, load): &(Worker, f64)| json!({ "worker": w.number, "load": load, "tasks": w.tasks });
-        return value_out(&loads.iter().map(row).collect());
+        return value_out(&workers::json(&now, Some(&before)));
     }
-    let mut out = format!("{:>6}  {:>6}  {:>5}\n", "WORKER", "LOAD", "TASKS");
-    for (w, load) in loads {
-        let percent = format!("{:.1} %", 100.0 * load);
-        let _ = writeln!(out, "{:>6}  {percent:>6}  {:>5}", w.number, w.tasks);
-    }
-    Ok(write_out(None, &out)?)
+    Ok(write_out(None, &aligned(&workers::rows(&now, Some(&before)), 0))?)
 }
 
 /// Prints the elements, the handlers of one element, or the workers.
@@ -148,21 +108,5 @@ pub fn list(client: &mut Client, element: Option<&str>, json: bool) -> Result<()
             let rows: Vec<_> = rows.into_iter().map(|(n, f)| (n, words(f))).collect();
             Ok(write_out(None, &columns(&rows))?)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_load_is_that_between_two_readings() {
-        let line = |text: &str| Worker::parse(text).map(|w| (w.number, w.tasks, w));
-        let (first, second) = (line("1\t2.5\t10.0\t3"), line("1\t3.0\t11.0\t3"));
-        let (Some((1, 3, first)), Some((1, 3, second))) = (first, second) else { panic!("not parsed") };
-        assert_eq!(second.load(Some(&first)), 0.5);
-        assert_eq!(first.load(None), 0.25);
-        assert_eq!(first.load(Some(&second)), 0.25, "a hot swap came between");
-        assert!(line("1\tx\t10.0\t3").is_none() && line("").is_none());
     }
 }

@@ -2,7 +2,8 @@
 //! `castanet ctl`: queries and changes a running router.
 
 pub mod completion;
-mod kinds;
+mod drops;
+pub mod kinds;
 mod list;
 mod profile;
 mod swap;
@@ -22,7 +23,7 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(after_help = "A handler is ELEMENT.HANDLER, or the name of a global one.\n\nExamples:\n  \
     castanet run -p 7777 router.click &\n  castanet ctl 7777 read c.count\n  \
-    castanet ctl 7777 watch '*.count'\n  castanet ctl 7777 swap new.click --dry-run\n\n\
+    castanet ctl 7777 watch '*.count'\n  castanet ctl 7777 drops\n  castanet ctl 7777 swap new.click --dry-run\n\n\
     Exit codes: 0 done, 1 the router said no, 2 the command line was wrong, 3 no connection.")]
 pub struct Ctl {
     /// The address of the router: HOST:PORT, PORT, or the file of a Unix socket.
@@ -67,6 +68,8 @@ pub enum What {
     },
     /// Read handlers repeatedly, and show their values and rates.
     Watch(watch::Watch),
+    /// Show what is dropped by which element and why, with rates, queues, held packets, and the load of workers.
+    Drops(drops::Drops),
     /// Measure what each element costs for some time, and print a table.
     Profile(profile::Measure),
     /// Replace the running configuration (hot swap).
@@ -162,6 +165,7 @@ fn run(a: &Ctl) -> Result<(), Failure> {
         What::Write { handler, .. } => done(a, &client.write(handler, &prepared)?)?,
         What::List { element } => list::list(&mut client, element.as_deref(), a.json)?,
         What::Watch(w) => watch::watch(&mut client, w, a.json)?,
+        What::Drops(d) => drops::drops(&mut client, d, a.json)?,
         What::Profile(m) => profile::profile(&mut client, m, a.json)?,
         What::Swap(s) => s.swap(&mut client, &prepared, a)?,
         What::Load { package } => {

@@ -5,6 +5,7 @@ use super::kinds::{self, Kinds};
 use super::list::{elements, handlers};
 use super::{Failure, seconds, value_out};
 use crate::load::write_out;
+use crate::observe::rate_text;
 use crate::requests::matcher;
 use castanet_control::Client;
 use castanet_control::client::ClientError;
@@ -81,17 +82,6 @@ fn rate(before: &Reading<'_>, now: &Reading<'_>, i: usize) -> Option<f64> {
     let grown = count(now)?.checked_sub(count(before)?)?;
     let time = now.at.saturating_duration_since(before.at).as_secs_f64();
     (time > 0.0).then(|| grown as f64 / time)
-}
-
-/// Formats a rate with a unit: `1234567.8` becomes `1.23 M/s`.
-fn rate_text(rate: f64) -> String {
-    match rate {
-        r if r >= 1e9 => format!("{:.2} G/s", r / 1e9),
-        r if r >= 1e6 => format!("{:.2} M/s", r / 1e6),
-        r if r >= 1e4 => format!("{:.1} k/s", r / 1e3),
-        r if r >= 100.0 || r == r.trunc() => format!("{r:.0} /s"),
-        r => format!("{r:.1} /s"),
-    }
 }
 
 /// Largest number of characters of a value that a row shows.
@@ -260,10 +250,5 @@ mod tests {
         let line = json_line(&names, Some(&a), &b, start).to_string();
         let want = r#"{"rates":{"c.count":3400000.0},"seconds":0.5,"values":{"c.count":1700100,"c.rate":9.0,"longer/c.config":""}}"#;
         assert_eq!(line, want);
-        for (r, text) in
-            [(0.0, "0 /s"), (1.25, "1.2 /s"), (150.4, "150 /s"), (20_000.0, "20.0 k/s"), (3e9, "3.00 G/s")]
-        {
-            assert_eq!(rate_text(r), text);
-        }
     }
 }
