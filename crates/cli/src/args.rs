@@ -123,6 +123,8 @@ pub enum Command {
     New(crate::new::New),
     /// Query and change a running router.
     Ctl(crate::ctl::Ctl),
+    /// Serve the metrics of a running router by HTTP, for Prometheus.
+    Serve(crate::serve::Serve),
     /// Print a completion script for a shell.
     Completion(crate::ctl::completion::Completion),
     /// List the devices of this host, and how a router can receive from and send to each.
@@ -182,6 +184,8 @@ pub struct Run {
     pub handlers: Vec<String>,
     #[command(flatten)]
     pub sockets: crate::control::Sockets,
+    #[command(flatten)]
+    pub http: crate::http::Http,
     /// Number of workers [default: 1, or as many as --cpus names].
     #[arg(short = 'j', long = "workers", alias = "threads", value_name = "N")]
     pub workers: Option<usize>,

@@ -24,10 +24,12 @@ mod explain;
 mod fastclassifier;
 mod flatten;
 mod fmt;
+mod http;
 mod json;
 mod links;
 mod live;
 mod load;
+mod metrics;
 mod mindriver;
 mod mount;
 mod net;
@@ -45,6 +47,7 @@ mod provides;
 mod requests;
 mod reread;
 mod run;
+mod serve;
 mod signals;
 mod summary;
 mod times;
@@ -117,6 +120,7 @@ pub fn main() -> ExitCode {
         args::Command::Links(a) => links::main(&a),
         args::Command::New(a) => new::main(&a),
         args::Command::Ctl(a) => ctl::main(&a),
+        args::Command::Serve(a) => serve::main(&a),
         args::Command::Completion(a) => ctl::completion::main(&a),
         args::Command::Bench(a) => bench::main(&a),
         args::Command::Unmount(a) => mount::main(&a),

@@ -4,12 +4,14 @@
 use crate::args::Run;
 use crate::classes::BuiltIn;
 use crate::devirtualize::Loader;
+use crate::http::Scrape;
 use crate::load::{Loaded, Source, complain, load_in, show};
+use crate::observe::Inside;
 use crate::processor::Processors;
 use crate::profile::Profile;
 use crate::reread::{Reader, reread};
 use crate::signals::{self, Hangup};
-use crate::{live, requests, summary};
+use crate::{live, metrics, requests, summary};
 use castanet_element::build::of_router;
 use castanet_element::{Classes, Clock};
 use castanet_graph::Graph;
@@ -120,6 +122,12 @@ fn hangup(args: &Run, running: &Arc<Running>) -> Option<Hangup> {
     again.is_file().then(|| -> Hangup { Box::new(move || reread(&running, || Source::read(&again))) })
 }
 
+/// Returns a function that reads the metrics of the router.
+fn scrape(running: &Arc<Running>) -> Scrape {
+    let running = running.clone();
+    Arc::new(move || metrics::text(&mut Inside(&running)).map_err(|e| e.to_string()))
+}
+
 fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     signals::end_at_once().map_err(uncaught)?;
     let source = Source::read(&args.configuration)?;
@@ -148,7 +156,8 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
         .map_err(uncaught)?;
     let mount = args.mount.as_deref().map(|folder| crate::mount::over(folder, &router)).transpose()?;
     let servers = args.sockets.open(router.running())?;
-    if mount.is_none() && servers.is_empty() {
+    let http = args.http.open(scrape(&running))?;
+    if mount.is_none() && servers.is_empty() && http.is_none() {
         running.stop_when_idle();
     }
     held.give_up()?;
@@ -161,6 +170,7 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     let ran = router.run();
     let elapsed = start.elapsed();
     drop(live);
+    drop(http);
     drop(servers);
     drop(mount);
     ran.map_err(|e| format!("a worker could not be started: {}", crate::load::reason(&e)))?;

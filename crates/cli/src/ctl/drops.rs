@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet ctl ADDRESS drops`: what a running router drops and why, and where its packets and its time are.
 
-use super::kinds::Kinds;
-use super::list::elements;
 use super::{Failure, seconds, value_out};
 use crate::load::write_out;
-use crate::observe::{Reading, text};
+use crate::observe::{Handlers as _, Reading, devices, text};
 use castanet_control::Client;
-use castanet_control::client::ClientError;
 use clap::Args;
 use std::time::Duration;
 
@@ -19,21 +16,9 @@ pub struct Drops {
     pub interval: Duration,
 }
 
-/// Returns the elements that know how many packets the kernel dropped before the router read them.
-pub fn devices(client: &mut Client) -> Result<Vec<String>, ClientError> {
-    let mut known = Kinds::new();
-    let mut out = Vec::new();
-    for element in elements(client)? {
-        if known.of(client, &format!("{element}.kernel_drops"))?.is_some() {
-            out.push(element);
-        }
-    }
-    Ok(out)
-}
-
 /// Reads twice, and prints the tables.
 pub fn drops(client: &mut Client, d: &Drops, json: bool) -> Result<(), Failure> {
-    let devices = devices(client)?;
+    let devices = devices(&client.elements()?);
     let before = Reading::of(client, &devices)?;
     std::thread::sleep(d.interval);
     let now = Reading::of(client, &devices)?;

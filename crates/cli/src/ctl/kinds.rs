@@ -59,9 +59,14 @@ impl Kinds {
         Ok(spec.and_then(|s| s.handler(handler)).or_else(provided))
     }
 
+    /// Returns the declaration of a class. `None` if this program does not have it.
+    pub fn class(&self, name: &str) -> Option<&'static ClassSpec> {
+        self.registry.get(name).map(|d| d.spec)
+    }
+
     fn spec(&self, client: &mut Client, element: &str) -> Result<Option<&'static ClassSpec>, ClientError> {
         match client.read_text(&format!("{element}.class"), "") {
-            Ok(class) => Ok(self.registry.get(class.trim()).map(|d| d.spec)),
+            Ok(class) => Ok(self.class(class.trim())),
             Err(e) if e.is_refusal() => Ok(None),
             Err(e) => Err(e),
         }

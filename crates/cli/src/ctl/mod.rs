@@ -15,6 +15,7 @@ use castanet_control::{Client, Token};
 use castanet_lang::bytes::{encode, replaced};
 use castanet_lang::read;
 use clap::{Args, Subcommand};
+pub use list::elements;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -26,20 +27,44 @@ use std::time::Duration;
     castanet ctl 7777 watch '*.count'\n  castanet ctl 7777 drops\n  castanet ctl 7777 swap new.click --dry-run\n\n\
     Exit codes: 0 done, 1 the router said no, 2 the command line was wrong, 3 no connection.")]
 pub struct Ctl {
+    #[command(flatten)]
+    pub connection: Connection,
+    #[command(subcommand)]
+    pub what: What,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// How a client reaches a router.
+#[derive(Args, Clone)]
+pub struct Connection {
     /// The address of the router: HOST:PORT, PORT, or the file of a Unix socket.
     #[arg(value_parser = address)]
     pub address: Address,
     /// The file with the router's control token; default: $CASTANET_TOKEN_FILE.
     #[arg(long, global = true, value_name = "FILE")]
     pub token: Option<PathBuf>,
-    #[command(subcommand)]
-    pub what: What,
-    /// Print JSON.
-    #[arg(long, global = true)]
-    pub json: bool,
     /// Seconds to wait for a reply.
     #[arg(long, global = true, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub timeout: Duration,
+}
+
+impl Connection {
+    /// Connects, and sends the token if there is one.
+    ///
+    /// # Errors
+    /// When the token cannot be read or is wrong, or no router listens at the address.
+    pub fn open(&self) -> Result<Client, Failure> {
+        let named = || std::env::var_os("CASTANET_TOKEN_FILE").filter(|f| !f.is_empty()).map(PathBuf::from);
+        let token = self.token.clone().or_else(named).map(|f| Token::read(&f)).transpose();
+        let token = token.map_err(|e| e.to_string())?;
+        let mut client = Client::connect(&self.address, self.timeout)?;
+        if let Some(token) = token {
+            client.authorise(&token)?;
+        }
+        Ok(client)
+    }
 }
 
 /// The commands.
@@ -91,7 +116,7 @@ fn address(text: &str) -> Result<Address, AddressError> {
 }
 
 /// Parses a duration in seconds.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let s = text.strip_suffix('s').unwrap_or(text).parse::<f64>().ok();
     let s = s.filter(|s| (0.001..=1e6).contains(s)).ok_or("expected a number of seconds")?;
     Ok(Duration::from_secs_f64(s))
@@ -118,9 +143,24 @@ impl From<String> for Failure {
     }
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Client(e) => e.fmt(f),
+            Failure::Here(e) => f.write_str(e),
+            Failure::Said => Ok(()),
+        }
+    }
+}
+
 /// Runs a command.
 pub fn main(a: &Ctl) -> ExitCode {
-    match run(a) {
+    exit(run(a))
+}
+
+/// Prints why a client failed, and returns its exit code.
+pub fn exit(ended: Result<(), Failure>) -> ExitCode {
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Said) => ExitCode::FAILURE,
         Err(Failure::Here(e)) => {
@@ -141,13 +181,7 @@ fn run(a: &Ctl) -> Result<(), Failure> {
         What::Swap(s) => encode(&s.text(a.json)?).into_owned(),
         _ => Vec::new(),
     };
-    let named = || std::env::var_os("CASTANET_TOKEN_FILE").filter(|f| !f.is_empty()).map(PathBuf::from);
-    let token =
-        a.token.clone().or_else(named).map(|f| Token::read(&f)).transpose().map_err(|e| e.to_string())?;
-    let mut client = Client::connect(&a.address, a.timeout)?;
-    if let Some(token) = token {
-        client.authorise(&token)?;
-    }
+    let mut client = a.connection.open()?;
     match &a.what {
         What::Read { handler, parameters } => {
             let mut value = client.read(handler, &parameters.join(" "))?;
@@ -185,7 +219,7 @@ fn done(a: &Ctl, text: &str) -> Result<(), Failure> {
     if a.json { value_out(&serde_json::json!({ "done": replaced(text) })) } else { Ok(()) }
 }
 
-fn value_out(value: &serde_json::Value) -> Result<(), Failure> {
+pub fn value_out(value: &serde_json::Value) -> Result<(), Failure> {
     Ok(write_bytes(None, format!("{value}\n").as_bytes())?)
 }
 

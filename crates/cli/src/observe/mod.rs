@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Observes a running router: what it drops and why, its queues, the packets it holds, the load of its workers.
 
+mod handlers;
 mod table;
 pub mod workers;
 
-use castanet_control::Client;
-use castanet_control::client::ClientError;
+pub use handlers::{Element, Handlers, Inside};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -98,27 +98,31 @@ fn drops(text: &str) -> BTreeMap<(String, String), u64> {
     out
 }
 
+/// Returns the elements that know how many packets the kernel dropped before the router read them.
+pub fn devices(elements: &[Element]) -> Vec<String> {
+    let counts = |e: &&Element| e.spec.is_some_and(|s| s.handler("kernel_drops").is_some());
+    elements.iter().filter(counts).map(|e| e.name.clone()).collect()
+}
+
 impl Reading {
     /// Reads a router. `devices` are the elements that know how many packets the kernel dropped.
     ///
     /// # Errors
-    /// When the connection breaks, or the router is too old to have the handlers.
-    pub fn of(client: &mut Client, devices: &[String]) -> Result<Reading, ClientError> {
-        let mut all = drops(&client.read_text("drop_reasons", "")?);
+    /// When the router cannot be reached, or is too old to have the handlers.
+    pub fn of<H: Handlers>(router: &mut H, devices: &[String]) -> Result<Reading, H::Error> {
+        let mut all = drops(&router.read("drop_reasons")?);
         for device in devices {
-            match client.read_text(&format!("{device}.kernel_drops"), "") {
-                Ok(n) => drop(all.insert((device.clone(), KERNEL.into()), n.trim().parse().unwrap_or(0))),
-                // A hot swap may have removed the element.
-                Err(e) if e.is_refusal() => {}
-                Err(e) => return Err(e),
+            // A hot swap may have removed the element.
+            if let Some(n) = router.try_read(&format!("{device}.kernel_drops"))? {
+                all.insert((device.clone(), KERNEL.into()), n.trim().parse().unwrap_or(0));
             }
         }
         all.retain(|_, n| *n > 0);
         Ok(Reading {
             at: Instant::now(),
-            accounts: client.read_text("ledger", "")?.lines().filter_map(Account::parse).collect(),
-            queues: client.read_text("queues", "")?.lines().filter_map(Queue::parse).collect(),
-            workers: workers::read(client)?,
+            accounts: router.read("ledger")?.lines().filter_map(Account::parse).collect(),
+            queues: router.read("queues")?.lines().filter_map(Queue::parse).collect(),
+            workers: workers::read(router)?,
             drops: all,
         })
     }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The load of a router's workers, from the global handler `workers`.
 
-use castanet_control::Client;
-use castanet_control::client::ClientError;
+use super::Handlers;
 use serde_json::{Value, json};
 
 /// A line of the global handler `workers`.
@@ -61,8 +60,8 @@ impl Worker {
 }
 
 /// Reads the workers of a router.
-pub fn read(client: &mut Client) -> Result<Vec<Worker>, ClientError> {
-    Ok(client.read_text("workers", "")?.lines().filter_map(Worker::parse).collect())
+pub fn read<H: Handlers>(router: &mut H) -> Result<Vec<Worker>, H::Error> {
+    Ok(router.read("workers")?.lines().filter_map(Worker::parse).collect())
 }
 
 /// Returns the workers as JSON. `load` is the share of the time awake.

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet serve`: HTTP access to a running router, over its control socket.
+
+use crate::ctl::{Connection, Failure};
+use crate::http::Http;
+use crate::metrics;
+use clap::Args;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// `castanet serve`.
+#[derive(Args)]
+#[command(mut_arg("http", |http| http.required(true)))]
+#[command(after_help = "Example:\n  castanet run -u router.sock router.click &\n  \
+    castanet serve router.sock --http 127.0.0.1:9090\n\n\
+    Exit codes: 1 the address cannot be used, 2 the command line was wrong, 3 no connection to the router.")]
+pub struct Serve {
+    #[command(flatten)]
+    pub connection: Connection,
+    #[command(flatten)]
+    pub http: Http,
+}
+
+/// Serves until it is killed. Each reading makes a connection of its own, so that the router may be restarted meanwhile.
+pub fn main(a: &Serve) -> ExitCode {
+    crate::ctl::exit(serve(a))
+}
+
+fn serve(a: &Serve) -> Result<(), Failure> {
+    // A wrong address of the router is an error now, not in the first request.
+    drop(a.connection.open()?);
+    let connection = a.connection.clone();
+    let scrape = move || {
+        let mut client = connection.open().map_err(|e| e.to_string())?;
+        metrics::text(&mut client).map_err(|e| e.to_string())
+    };
+    if let Some(server) = a.http.open(Arc::new(scrape))? {
+        server.wait();
+    }
+    Ok(())
+}
