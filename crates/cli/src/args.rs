@@ -125,6 +125,8 @@ pub enum Command {
     Ctl(crate::ctl::Ctl),
     /// Serve the metrics of a running router by HTTP, for Prometheus.
     Serve(crate::serve::Serve),
+    /// Show what a running router does: elements by packets, drops and time, queues, workers.
+    Top(crate::top::Top),
     /// Print a completion script for a shell.
     Completion(crate::ctl::completion::Completion),
     /// List the devices of this host, and how a router can receive from and send to each.

@@ -51,6 +51,7 @@ mod serve;
 mod signals;
 mod summary;
 mod times;
+mod top;
 mod uncombine;
 mod undead;
 mod xform;
@@ -121,6 +122,7 @@ pub fn main() -> ExitCode {
         args::Command::New(a) => new::main(&a),
         args::Command::Ctl(a) => ctl::main(&a),
         args::Command::Serve(a) => serve::main(&a),
+        args::Command::Top(a) => top::main(&a),
         args::Command::Completion(a) => ctl::completion::main(&a),
         args::Command::Bench(a) => bench::main(&a),
         args::Command::Unmount(a) => mount::main(&a),

@@ -266,10 +266,15 @@ pub fn load_in(available: &Available, source: &Source, unknown: Unknown) -> Load
     Loaded { sources, graph, diagnostics, held_back, misread, text, classes }
 }
 
+/// Whether the environment allows colours (<https://no-color.org>).
+pub fn allows_color() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+}
+
 /// Whether to print colours on standard error.
 pub fn color() -> bool {
     let set = |n: &str| std::env::var_os(n).is_some_and(|v| !v.is_empty());
-    !set("NO_COLOR") && (set("CLICOLOR_FORCE") || std::io::stderr().is_terminal())
+    allows_color() && (set("CLICOLOR_FORCE") || std::io::stderr().is_terminal())
 }
 
 /// Prints diagnostics on standard error, for people or as JSON.

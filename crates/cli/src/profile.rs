@@ -60,6 +60,11 @@ impl Profile {
         all
     }
 
+    /// The nanoseconds and packets by element, added over all workers.
+    pub fn costs_of_elements(&self) -> BTreeMap<String, (u64, u64)> {
+        self.by_element().into_iter().map(|(name, c)| (name.to_string(), (c.time, c.packets))).collect()
+    }
+
     fn total(&self) -> u64 {
         self.costs.values().fold(0, |sum, c| sum.saturating_add(c.time))
     }

@@ -157,7 +157,7 @@ fn requests_that_are_not_right_are_refused() {
     silent.write_all(b"GET /metrics HTTP/1.1\r\nHo").unwrap();
     assert!(get(port, "/metrics").1.ends_with("# EOF\n"));
     silent.set_read_timeout(Some(Duration::from_secs(100))).unwrap();
-    assert!(matches!(silent.read(&mut [0; 1000]), Ok(_)), "the server ends the connection");
+    assert!(silent.read(&mut [0; 1000]).is_ok(), "the server ends the connection");
 }
 
 #[test]

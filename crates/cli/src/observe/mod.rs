@@ -132,6 +132,12 @@ impl Reading {
         self.at.saturating_duration_since(before.at).as_secs_f64()
     }
 
+    /// Whether a hot swap came after an earlier reading: it makes new workers.
+    pub fn is_swapped_since(&self, before: &Reading) -> bool {
+        let made = |r: &Reading| r.workers.iter().map(|w| w.exists).fold(0.0, f64::max);
+        made(self) < made(before)
+    }
+
     /// Returns what was dropped, the highest rates first and then the highest numbers.
     pub fn drops(&self, before: Option<&Reading>) -> Vec<Drops> {
         let class = |element: &str| {
