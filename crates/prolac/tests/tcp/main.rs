@@ -8,6 +8,7 @@ mod cubic;
 mod hooks;
 mod host;
 mod interop;
+mod linux;
 mod network;
 mod recovery;
 mod sack;

@@ -93,6 +93,11 @@ impl<'a> End<'a> {
         }
     }
 
+    /// A field of the TCB that only an extension has, or 0.
+    pub fn field_if(&mut self, name: &str) -> u32 {
+        self.machine.field(self.modules[1], &self.tcb, name).map_or(0, |v| v.number() as u32)
+    }
+
     /// A field of the TCB.
     pub fn field(&mut self, name: &str) -> u32 {
         self.machine.field(self.modules[1], &self.tcb, name).unwrap().number() as u32
