@@ -36,7 +36,7 @@ pub fn bytes(text: &str) -> Vec<u8> {
 }
 "#;
 
-/// What only one extension calls.
+/// The host function of the extension Cubic.
 const CUBIC_HOST: &str = r#"
     fn milliseconds(&self, _: &Cx<'_, Self>) -> u32 { self.number("milliseconds".into()) }
 "#;

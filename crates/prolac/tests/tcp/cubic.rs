@@ -305,7 +305,7 @@ fn time_without_data_does_not_count() {
     f.run(350, 300);
     f.lose = 1;
     f.run(3_000, 300);
-    // What is queued is sent, then nothing, then one segment in a round trip.
+    // The queued data is sent, then nothing, then one segment in a round trip.
     f.run(2_000, 0);
     let (window, t) = (f.segments("cwnd"), f.model.epoch.as_ref().unwrap().t);
     f.run(5_000, 0);

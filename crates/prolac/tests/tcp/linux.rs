@@ -264,7 +264,7 @@ fn exchange(program: &Program, socket: &UdpSocket, active: bool, loss: u64, size
         }
         e.data.borrow().end_of_data && matches!(e.field("state"), 0 | 10)
     });
-    // What Linux sends again is answered.
+    // Retransmissions of Linux are answered.
     link.until("end", |_| user.is_finished());
     assert!(user.join().unwrap() == ours, "what Linux has read");
     let d = link.end.as_ref().unwrap().data.borrow();

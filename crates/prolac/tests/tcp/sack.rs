@@ -41,10 +41,10 @@ fn runs(numbers: &BTreeSet<u32>) -> Vec<(u32, u32)> {
 /// Numbers count from the SYN of their sender.
 #[derive(Default)]
 struct Model {
-    /// What has arrived, the acknowledgement, and the data that came last.
+    /// The numbers that have arrived, and the data that came last.
     here: BTreeSet<u32>,
     latest: Option<u32>,
-    /// What the other end is known to have, what it has acknowledged, and the end of what was sent.
+    /// The numbers that the other end has reported, its acknowledgement, and the end of the data that was sent.
     there: BTreeSet<u32>,
     una: u32,
     max: u32,
@@ -96,7 +96,7 @@ impl Model {
     }
 }
 
-/// What is reported and what is resent, over a network with faults.
+/// Reported blocks and retransmissions, over a network with faults.
 #[test]
 fn blocks_are_those_of_a_model() {
     let sets = [named(&["Fast-Retransmit", "Sack"]), all_but(&["Timestamps"]), Extensions::All];
