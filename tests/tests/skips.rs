@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 const ABOVE: usize = 3;
 /// Texts that count as a reason: the SKIP line itself, a function that prints it, or a line of a test that runs itself
 /// as a subprocess.
-const REASONS: [&str; 16] = [
+const REASONS: [&str; 17] = [
     "SKIP",
     "has_tun()",
+    "has_xdp()",
     "is_root()",
     "println!(\"{}\", writer.count())",
     // Functions that create a lab or a network in it.

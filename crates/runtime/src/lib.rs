@@ -13,8 +13,8 @@
 //!   which workers get a handler call, and combines their answers.
 //! - `nodes`, `sample`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`, `run_quanta`: the elements of one
 //!   worker, and how packets move among them.
-//! - `task_handlers`, `dispatch` answer reads and writes. `worker` is the run loop of tasks, timers and mail, and
-//!   `polling` measures how long its tasks find nothing.
+//! - `task_handlers`, `dispatch` answer reads and writes. `polling` measures how long the tasks of a worker find
+//!   nothing, and `worker` is the run loop of tasks, timers and mail.
 //! - `pairs` decides which element of a new configuration replaces which element of the old one.
 //! - `assembly` is all workers of one configuration. `link`, `prepare`, `initialise` and `assemble` make it from a
 //!   checked graph. `reconfigure` replaces one element of it, and `panics` handles panics of elements.

@@ -114,7 +114,7 @@ impl Sample {
                 drop_rate,
                 held: queue.map_or(account.map_or(0, |a| a.held), |q| q.length),
                 capacity: queue.map(|q| q.capacity),
-                time: cost.map(|c| c.0 as f64 / total.max(1) as f64),
+                time: cost.filter(|_| total > 0).map(|c| c.0 as f64 / total as f64),
                 cost: cost.filter(|c| c.1 > 0).map(|c| c.0 as f64 / c.1 as f64),
             }
         };
@@ -175,6 +175,9 @@ pub mod tests {
         assert_eq!((row("ttl").drops, row("ttl").drop_rate), (6, 8.0), "both reasons");
         assert_eq!((row("ttl").time, row("ttl").cost, row("q").time), (Some(0.75), Some(30.0), None));
         assert_eq!(now.loads(Some(&before)), [(0, Load { idle: 0.25, poll: 0.25, work: 0.5 })]);
+        let mut ended = sample(start, 1500, 4);
+        ended.costs = now.costs.clone();
+        assert!(ended.rows(Some(&now)).iter().all(|r| r.time.is_none()), "the profile has ended");
         let again = before.rows(Some(&now));
         assert!(again.iter().all(|r| r.packet_rate.unwrap_or(0.0) == 0.0), "no time, and counts were reset");
         assert!(now.rows(None).iter().all(|r| r.packet_rate.is_none() && r.drop_rate == 0.0));

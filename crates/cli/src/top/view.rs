@@ -83,7 +83,7 @@ impl View<'_> {
         );
         let mut spans = vec![
             Span::styled(format!("{} ", self.address), Style::new().add_modifier(Modifier::BOLD)),
-            Span::raw(format!(" {} of {} elements  ", self.state.rows.len(), self.now.elements.len())),
+            Span::raw(format!(" {} of {} elements  ", self.state.rows.len(), self.state.all.len())),
             dropped,
         ];
         if self.state.typing || !self.state.filter.is_empty() {

@@ -37,15 +37,14 @@ const MOST_LOOKS: u32 = 256;
 /// Interval at which a device that is down or gone is checked, in nanoseconds.
 const LOOK: i64 = 200_000_000;
 
-/// Emits the frames that a network device receives, through a packet socket or, with METHOD XDP, around the host's
-/// network stack.
+/// Emits the frames that a network device receives.
 ///
-/// A frame is an Ethernet frame with its VLAN tag, if it has one, or an IP packet if the device has no link header.
-/// The MAC header of packets is marked. Their packet type annotation comes from the kernel (to this host, broadcast,
-/// multicast, to another host), and their timestamp is the time of reception. Partial checksums and super-packets pass
-/// unchanged; CompleteOffload completes them before elements that need packets as they appear on the wire. Frames that
-/// are waiting are emitted together. The task sleeps until frames arrive. At a high rate it does not sleep between
-/// frames, but polls.
+/// Frames come through a packet socket or, with METHOD XDP, around the host's network stack. A frame is an Ethernet
+/// frame with its VLAN tag, if it has one, or an IP packet if the device has no link header. The MAC header of packets
+/// is marked. Their packet type annotation comes from the kernel (to this host, broadcast, multicast, to another host),
+/// and their timestamp is the time of reception. Partial checksums and super-packets pass unchanged; CompleteOffload
+/// completes them before elements that need packets as they appear on the wire. Frames that are waiting are emitted
+/// together. The task sleeps until frames arrive. At a high rate it does not sleep between frames, but polls.
 ///
 /// Unless SNIFFER is false, the host's own network stack also sees the frames, and answers those to its addresses.
 /// The kernel discards frames that do not match BPF_FILTER, an expression of tcpdump, before they are copied.
