@@ -64,7 +64,7 @@ impl XdpSender {
     /// The socket. It is writable while half of the ring is free.
     ///
     /// # Errors
-    /// Never, see [`Port::fd`].
+    /// Never while the sender is in use.
     pub fn fd(&self) -> Result<&Arc<OwnedFd>, DeviceError> {
         self.port.fd().map_err(|e| DeviceError::from_errno(&self.name, "send on it", e))
     }
