@@ -57,7 +57,9 @@ fn xdp(info: &DeviceInfo, abilities: &Abilities, permitted: bool) -> Xdp {
         return no("needs CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW in the initial user namespace".into());
     }
     if abilities.attached.is_some() {
-        return no(format!("another XDP program is attached; detach it: ip link set {name} xdp off"));
+        return no(format!(
+            "another XDP program is attached; end the program that attached it, or try: ip link set {name} xdp off (in generic mode: xdpgeneric off)"
+        ));
     }
     let features = abilities.xdp.unwrap_or(XdpFeatures { basic: true, redirect: true, ..Default::default() });
     let mut notes = Vec::new();
@@ -69,7 +71,10 @@ fn xdp(info: &DeviceInfo, abilities: &Abilities, permitted: bool) -> Xdp {
     };
     let of = abilities.driver.as_deref().map_or("its driver".into(), |d| format!("the driver {d}"));
     if abilities.xdp.is_none() {
-        notes.push("this kernel does not tell what drivers can do (Linux 6.3)".to_string());
+        notes.push(
+            "this kernel does not report the driver's XDP features (needs Linux 6.3), so the way is a guess"
+                .to_string(),
+        );
     } else if !driver {
         notes.push(format!("not faster, because {of} runs no XDP programs; METHOD PACKET may be faster"));
     } else if !features.zero_copy {
@@ -80,8 +85,8 @@ fn xdp(info: &DeviceInfo, abilities: &Abilities, permitted: bool) -> Xdp {
     }
     if abilities.driver.as_deref().is_some_and(|d| matches!(d, "veth" | "tun" | "virtio_net")) {
         notes.push(format!(
-            "frames must come without partial checksums and super-packets; at the other end of {name}: ethtool -K DEVICE \
-             tx off txvlan off"
+            "the sender must complete checksums, segmentation and VLAN tags; at the other end of {name}, run: ethtool -K \
+             DEVICE tx off txvlan off"
         ));
     }
     Xdp { works: true, how: how.into(), notes }

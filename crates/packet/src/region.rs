@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Regions: buffers of packets in one piece of memory, which a device reads and writes without copies.
 //!
-//! The UMEM of AF_XDP sockets is such a memory. A buffer belongs either to a [`Packet`], or to a device that has got it
-//! from a [`Holder`]. All packets of a region are ordinary packets: any thread may own and drop them, and they outlive
+//! The UMEM of AF_XDP sockets is such memory. Either a [`Packet`] or a device owns each buffer that is in use. A
+//! [`Holder`] gives buffers to one device, and takes them back. All packets of a region are ordinary packets: any thread may own and drop them, and they outlive
 //! the region.
 
 use crate::chunk::{CLASSES, ChunkPtr, HEAD, SHARED, SLAB, SizeClass};
@@ -93,7 +93,7 @@ impl Region {
         self.slots.len()
     }
 
-    /// Asks the system to back each slab by one huge page, so that the pages of each buffer are contiguous. Returns
+    /// Asks the kernel to back each slab by one huge page, so that each buffer is physically contiguous. Returns
     /// whether it did.
     pub fn make_contiguous(&self) -> bool {
         #[cfg(all(target_os = "linux", not(miri)))]
@@ -178,7 +178,7 @@ impl Drop for Region {
     }
 }
 
-/// Keeps the packets whose buffers one device has.
+/// Tracks the buffers that one device owns, and the packets they belong to.
 ///
 /// Dropping a holder leaves the buffers with the device until the region is dropped. Call [`Holder::recall`] before if
 /// the device has stopped.

@@ -59,8 +59,8 @@ pub(super) fn remarks(name: &str, way: xdp::Way, sniffer: bool) -> Vec<String> {
     }
     if may_carry_offloads(name) {
         remarks.push(format!(
-            "frames that were never on a wire may have partial checksums or VLAN tags beside their bytes, which are lost \
-             by XDP: switch that off at the other end of {name}: ethtool -K DEVICE tx off txvlan off"
+            "the sender may leave checksums, segmentation and VLAN tags to the device, and METHOD XDP cannot complete \
+             them; switch these offloads off at the other end of {name}: ethtool -K DEVICE tx off txvlan off"
         ));
     }
     remarks

@@ -95,8 +95,8 @@ impl Source {
         format!("xdp {mode} {copy} {} {}", way.queues, if way.queues == 1 { "queue" } else { "queues" })
     }
 
-    /// Receives up to `max` frames, and calls `each` with a packet for each that `keep` accepts by its time of arrival.
-    /// Frames of XDP have no such time, and are all accepted. Returns the number of frames.
+    /// Receives up to `max` frames, and calls `each` with a packet for each that `keep` accepts by the kernel's
+    /// timestamp. XDP frames have no kernel timestamp: all are accepted. Returns the number of frames.
     pub fn receive(
         &mut self,
         max: usize,
@@ -119,7 +119,7 @@ impl Source {
     }
 }
 
-/// Receives up to `max` frames by XDP. They get the current time as their time of arrival.
+/// Receives up to `max` frames by XDP, and sets their timestamps to the current time.
 pub(super) fn receive_by_xdp(
     receiver: &mut XdpReceiver,
     max: usize,

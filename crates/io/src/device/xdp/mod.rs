@@ -31,7 +31,7 @@ pub const HEADROOM: usize = sys::FRAME_HEADROOM as usize;
 /// Options of an [`XdpReceiver`] and an [`XdpSender`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XdpOptions {
-    /// Whether to receive frames to other hosts.
+    /// Whether to receive frames addressed to other hosts (promiscuous mode).
     pub promiscuous: bool,
     /// Which queues to receive from.
     pub share: Share,
@@ -75,7 +75,7 @@ pub struct Way {
     pub zero_copy: bool,
     /// The number of queues.
     pub queues: usize,
-    /// Whether frames of the device's MTU arrive. If not, the kernel drops those longer than a buffer.
+    /// Whether frames up to the device's MTU can be received. If not, the kernel drops frames longer than one buffer.
     pub whole: bool,
 }
 

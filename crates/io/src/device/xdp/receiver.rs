@@ -45,7 +45,7 @@ pub struct XdpReceiver {
     busy: bool,
     /// Tells when the device goes down or vanishes.
     witness: Witness,
-    /// The MTU is such that frames never need a second buffer, or the kernel can pass frames in several.
+    /// Whether frames up to the MTU can be received: they fit into one buffer, or the kernel can use several.
     whole: bool,
 }
 
@@ -209,7 +209,8 @@ impl XdpReceiver {
         Ok(())
     }
 
-    /// The number of frames that the kernel dropped because no buffer or no entry of a ring was free.
+    /// The number of frames that the kernel dropped because no buffer was free, the receive ring was full, or the frame
+    /// did not fit.
     pub fn drops(&self) -> u64 {
         let all = self.queues.iter().map(|q| q.port.statistics());
         all.map(|s| s.rx_dropped.saturating_add(s.rx_full)).sum()

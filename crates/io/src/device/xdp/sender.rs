@@ -81,7 +81,7 @@ impl XdpSender {
             whole: self.port.takes_several_buffers(),
         }
     }
-    /// Whether the kernel has not taken all frames yet. If so, [`XdpSender::send`] must be called again, even without
+    /// Whether frames in the ring still wait for the kernel. If so, [`XdpSender::send`] must be called again, even without
     /// packets.
     pub fn is_waiting(&mut self) -> bool {
         self.half.as_mut().is_some_and(|h| h.tx.waiting() > 0)
@@ -90,7 +90,7 @@ impl XdpSender {
     pub fn copied(&self) -> u64 {
         self.half.as_ref().map_or(0, |h| h.copied)
     }
-    /// The number of frames with which the kernel did not do anything.
+    /// The number of frames that the kernel rejected because of an invalid descriptor.
     pub fn refused_by_kernel(&self) -> u64 {
         self.port.statistics().tx_invalid
     }

@@ -58,8 +58,8 @@ impl Attachment {
             Errno::BUSY | Errno::EXIST => DeviceError::Invalid {
                 name: name.to_owned(),
                 what: format!(
-                    "another XDP program is attached already; end the program that did it, or detach it: ip link set \
-                     {name} xdp off"
+                    "another XDP program is attached already; end the program that attached it, or try: ip link set \
+                     {name} xdp off (in generic mode: xdpgeneric off)"
                 ),
             },
             Errno::NOSYS => {
