@@ -5,7 +5,7 @@
 use crate::load::{complain, write_out};
 use castanet_io::LinkType;
 use castanet_io::device::xdp::XdpMode;
-use castanet_io::device::{Abilities, DeviceInfo, XdpFeatures, abilities, all};
+use castanet_io::device::{Abilities, DeviceInfo, XdpFeatures, all};
 use castanet_io::privilege;
 use clap::Args;
 use rustix::thread::CapabilitySet;
@@ -56,7 +56,7 @@ fn xdp(info: &DeviceInfo, abilities: &Abilities, permitted: bool) -> Xdp {
     if !permitted {
         return no("needs CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW in the initial user namespace".into());
     }
-    if abilities.attached.is_some() {
+    if info.xdp.is_some() {
         return no(format!(
             "another XDP program is attached; end the program that attached it, or try: ip link set {name} xdp off (in generic mode: xdpgeneric off)"
         ));
@@ -83,7 +83,7 @@ fn xdp(info: &DeviceInfo, abilities: &Abilities, permitted: bool) -> Xdp {
     if abilities.queues == 1 {
         notes.push("one receive queue, so only one worker can receive".into());
     }
-    if abilities.driver.as_deref().is_some_and(|d| matches!(d, "veth" | "tun" | "virtio_net")) {
+    if Abilities::may_carry_offloads(abilities.driver.as_deref()) {
         notes.push(format!(
             "the sender must complete checksums, segmentation and VLAN tags; at the other end of {name}, run: ethtool -K \
              DEVICE tx off txvlan off"
@@ -127,7 +127,7 @@ fn json(info: &DeviceInfo, abilities: &Abilities, xdp: &Xdp) -> Value {
             "notes": xdp.notes,
             "zero_copy": abilities.xdp.map(|x| x.zero_copy),
             "several_buffers": abilities.xdp.map(|x| x.several_buffers),
-            "attached": abilities.attached.map(|m| if m == XdpMode::Generic { "generic" } else { "driver" }),
+            "attached": info.xdp.map(|m| if m == XdpMode::Generic { "generic" } else { "driver" }),
         },
     })
 }
@@ -150,7 +150,7 @@ pub fn main(args: &Devices) -> ExitCode {
     let permitted = may_use_xdp();
     let mut out = String::new();
     for info in devices.iter().filter(|d| args.names.is_empty() || args.names.contains(&d.name)) {
-        let abilities = abilities(&info.name);
+        let abilities = Abilities::of(info);
         let xdp = xdp(info, &abilities, permitted);
         if args.json {
             let _ = writeln!(out, "{}", json(info, &abilities, &xdp));
@@ -183,10 +183,11 @@ mod tests {
             ip: None,
             broadcast: None,
             gateway: None,
+            xdp: None,
             statistics: Statistics::default(),
         };
         let xdp = XdpFeatures { basic: true, redirect: true, zero_copy: true, several_buffers: true };
-        (info, Abilities { driver: Some("ice".into()), queues: 4, xdp: Some(xdp), attached: None })
+        (info, Abilities { driver: Some("ice".into()), queues: 4, xdp: Some(xdp) })
     }
 
     #[test]
@@ -195,7 +196,7 @@ mod tests {
         let features = best.xdp.unwrap_or_default();
         let copying = XdpFeatures { zero_copy: false, ..features };
         let veth = Some("veth".to_string());
-        let table: [(Abilities, bool, &str, &[&str]); 6] = [
+        let table: [(Abilities, bool, &str, &[&str]); 5] = [
             (best.clone(), true, "the driver runs the program, and the device accesses packets", &[]),
             (
                 Abilities { xdp: Some(copying), ..best.clone() },
@@ -221,12 +222,6 @@ mod tests {
                 "the driver runs",
                 &["ethtool -K DEVICE tx off"],
             ),
-            (
-                Abilities { attached: Some(XdpMode::Driver), ..best.clone() },
-                false,
-                "ip link set eth0 xdp off",
-                &[],
-            ),
         ];
         for (abilities, works, how, notes) in table {
             let x = xdp(&info, &abilities, true);
@@ -234,6 +229,9 @@ mod tests {
             assert_eq!(x.notes.len(), notes.len(), "{x:?}");
             assert!(x.notes.iter().zip(notes).all(|(n, w)| n.contains(w)), "{x:?}");
         }
+        let taken = DeviceInfo { xdp: Some(XdpMode::Driver), ..info.clone() };
+        let x = xdp(&taken, &best, true);
+        assert!(!x.works && x.how.contains("ip link set eth0 xdp off") && x.notes.is_empty(), "{x:?}");
         assert!(xdp(&info, &best, false).how.contains("CAP_BPF"));
         let ip = DeviceInfo { link: LinkType::RAW_IP, ..info.clone() };
         assert!(!xdp(&ip, &best, true).works);

@@ -6,23 +6,13 @@
 mod common;
 
 use castanet_testkit::until;
-use common::{BINARY, Bench, Ran};
+use common::{BINARY, Bench, Live, Ran};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const ROUTER: &str = "i :: InfiniteSource(LENGTH 60, ACTIVE false) -> c :: Counter -> Discard; odd@name :: Null; Idle -> odd@name -> Discard;
     s :: Script(TYPE PASSIVE, return $(length $args));";
-
-/// A running router, which is killed when the test ends.
-struct Live(Child);
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn start(b: &Bench, tool: &str, args: &[&str]) -> Live {
     let mut c = b.command(tool);

@@ -5,25 +5,15 @@
 mod common;
 
 use castanet_testkit::until;
-use common::Bench;
+use common::{Bench, Live};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// 12 packets: 5 stay in the queue, and 7 are dropped. The splitters get none.
 const ROUTER: &str = "i :: InfiniteSource(LIMIT 12, ACTIVE true) -> c :: Counter -> q :: SimpleQueue(5) -> Idle;
     Idle -> r :: RatedSplitter(100) -> Discard; r [1] -> Discard; Idle -> b :: BandwidthRatedSplitter(80kbps) -> Discard; b [1] -> Discard;";
-
-/// A program that is killed when the test ends.
-struct Live(Child);
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Starts castanet with these arguments, and waits until it listens. Returns the port.
 fn start(b: &Bench, log: &str, args: &[&str]) -> (Live, u16) {

@@ -5,22 +5,12 @@
 mod common;
 
 use castanet_testkit::until;
-use common::{BINARY, Bench, LIMIT, signal};
+use common::{BINARY, Bench, LIMIT, Live, signal};
 use std::io::{BufRead as _, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
-
-/// A process that is killed when the test ends.
-struct Live(Child);
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 impl Live {
     /// Starts a router as a shell starts a background process, with SIGINT ignored.

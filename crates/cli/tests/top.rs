@@ -5,21 +5,11 @@
 mod common;
 
 use castanet_testkit::until;
-use common::{Bench, Ran, objects};
-use std::process::{Child, Stdio};
+use common::{Bench, Live, Ran, objects};
+use std::process::Stdio;
 
 /// 12 packets: 5 stay in the queue, and 7 are dropped.
 const ROUTER: &str = "i :: InfiniteSource(LIMIT 12) -> c :: Counter -> q :: SimpleQueue(5) -> Idle; Idle -> n :: Null -> d :: Discard;";
-
-/// A router that is killed when the test ends.
-struct Live(Child);
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn start(b: &Bench) -> Live {
     let mut c = b.command("castanet");

@@ -7,19 +7,9 @@ mod common;
 use castanet_testkit::host::Host;
 use castanet_testkit::namespace::{inside_with_bpf, run};
 use castanet_testkit::until;
-use common::BINARY;
+use common::{BINARY, Live};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-
-/// A running router, which is killed when the test ends.
-struct Live(Child);
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use std::process::{Command, Stdio};
 
 /// Adds a host with a device `h{n}`, whose other end is `r{n}` in this namespace.
 fn add_host(n: u32) -> Host {

@@ -5,7 +5,7 @@ use hyper::header::{HOST, HeaderMap, ORIGIN};
 use hyper::{Method, Uri};
 use std::net::IpAddr;
 
-/// What a request gets.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The metrics.

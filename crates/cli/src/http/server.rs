@@ -37,7 +37,7 @@ const CONNECTION: Duration = Duration::from_secs(60);
 /// The pause after a connection could not be accepted, for example because the process has too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What all connections share.
+/// The state that all connections share.
 struct State {
     hosts: Hosts,
     clients: Vec<Network>,

@@ -7,7 +7,7 @@ use crate::profile::Profile;
 use castanet_spec::ValueKind;
 use std::collections::BTreeMap;
 
-/// What is known of a router at one time.
+/// The state of a router at one time.
 pub struct Sample {
     pub reading: Reading,
     pub elements: Vec<Element>,

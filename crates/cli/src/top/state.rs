@@ -50,7 +50,7 @@ impl Sort {
     }
 }
 
-/// What a key asks the program to do.
+/// The command of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Draw again.
@@ -63,7 +63,7 @@ pub enum Action {
 /// The last values of an element or a worker.
 pub type History = VecDeque<u64>;
 
-/// What is shown.
+/// The state of the screen.
 #[derive(Default)]
 pub struct State {
     pub sort: Sort,

@@ -16,7 +16,7 @@ const WORKERS: usize = 4;
 /// The height of the details of an element.
 const DETAILS: u16 = 6;
 
-/// What a frame shows.
+/// The contents of a frame.
 pub struct View<'a> {
     pub state: &'a State,
     pub now: &'a Sample,

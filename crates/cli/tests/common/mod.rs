@@ -4,7 +4,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -84,6 +84,16 @@ pub fn run(mut c: Command, input: &str) -> Ran {
     };
     let text = |b: Vec<u8>| String::from_utf8(b).unwrap();
     Ran { out: text(done.stdout), err: text(done.stderr), code: done.status.code().unwrap_or(-1) }
+}
+
+/// A process that is killed when the test ends.
+pub struct Live(pub Child);
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Sends a signal to a process that the test has started.

@@ -3,7 +3,7 @@
 
 use super::claims::ROUTER;
 use castanet_element::prelude::*;
-use castanet_io::device::{self, xdp};
+use castanet_io::device::{self, Abilities, xdp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -57,17 +57,11 @@ pub(super) fn remarks(name: &str, way: xdp::Way, sniffer: bool) -> Vec<String> {
                 .into(),
         );
     }
-    if may_carry_offloads(name) {
+    if Abilities::may_carry_offloads(device::driver(name).as_deref()) {
         remarks.push(format!(
             "the sender may leave checksums, segmentation and VLAN tags to the device, and METHOD XDP cannot complete \
              them; switch these offloads off at the other end of {name}: ethtool -K DEVICE tx off txvlan off"
         ));
     }
     remarks
-}
-
-/// Whether the frames of a device may come from a host that leaves checksums and segmentation to the device, because
-/// they are not sent over a wire.
-fn may_carry_offloads(name: &str) -> bool {
-    device::driver(name).is_some_and(|d| matches!(d.as_str(), "veth" | "tun" | "virtio_net"))
 }

@@ -207,34 +207,43 @@ fn devices_that_vanish_are_picked_up_again() {
     });
 }
 
+/// Sends 1,000 frames by a ToDevice with these further arguments, while its device goes down and comes back. Checks that
+/// all frames arrive. Returns the messages, which are two.
+fn send_while_down(options: &str) -> Vec<String> {
+    let router = format!(
+        "s :: RatedSource(DATA \"\\<ffffffffffff 020000000009 88b5>.................................................\",
+            RATE 2000, LIMIT 1000) -> q :: Queue(2000) -> t :: ToDevice(va{options});
+        t [0] -> sent :: Counter -> Discard; t [1] -> failed :: Counter -> Discard;"
+    );
+    let mut sink =
+        PacketSocket::open("vb", &PacketOptions { protocol: 0x88b5, ..Default::default() }).unwrap();
+    let mut received = 0;
+    let (mut r, messages) = during(&router, 1, |log| {
+        until("some frames", || {
+            received += sink.receive(64, |_| {});
+            received > 100
+        });
+        run("ip link set va down");
+        until("a message", || log.len() == 1);
+        std::thread::sleep(Duration::from_millis(300));
+        run("ip link set va up");
+        until("all frames", || {
+            received += sink.receive(64, |_| {});
+            received >= 1000
+        });
+    });
+    assert_eq!((number(&mut r, "sent", "count"), number(&mut r, "failed", "count")), (1000, 0));
+    assert_eq!((received, number(&mut r, "t", "count")), (1000, 1000));
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    messages
+}
+
 #[test]
 fn nothing_is_lost_or_overtakes_while_a_device_is_down() {
     inside("nothing_is_lost_or_overtakes_while_a_device_is_down", || {
         pair();
-        let router = "s :: RatedSource(DATA \"\\<ffffffffffff 020000000009 88b5>.................................................\",
-                RATE 2000, LIMIT 1000) -> q :: Queue(2000) -> t :: ToDevice(va);
-            t [0] -> sent :: Counter -> Discard; t [1] -> failed :: Counter -> Discard;";
-        let mut sink =
-            PacketSocket::open("vb", &PacketOptions { protocol: 0x88b5, ..Default::default() }).unwrap();
-        let mut received = 0;
-        let (mut r, messages) = during(router, 1, |log| {
-            until("some frames", || {
-                received += sink.receive(64, |_| {});
-                received > 100
-            });
-            run("ip link set va down");
-            until("a message", || log.len() == 1);
-            std::thread::sleep(Duration::from_millis(300));
-            run("ip link set va up");
-            until("all frames", || {
-                received += sink.receive(64, |_| {});
-                received >= 1000
-            });
-        });
-        assert_eq!((number(&mut r, "sent", "count"), number(&mut r, "failed", "count")), (1000, 0));
-        assert_eq!(received, 1000);
+        let messages = send_while_down("");
         assert_eq!(info("vb").unwrap().statistics.rx_packets, 1000);
-        assert_eq!(messages.len(), 2, "{messages:?}");
         assert_eq!(messages[0], "t :: ToDevice: va: device is down; packets are sent again when it is back");
     });
 }

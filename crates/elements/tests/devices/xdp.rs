@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests METHOD XDP between hosts, and while devices vanish.
 
-use super::{LENGTH, add_host, drops, during, during_calls, frame, hash, number, send, try_router, value};
+use super::{
+    LENGTH, add_host, drops, during, during_calls, frame, hash, number, send, send_while_down, try_router,
+    value,
+};
 use castanet_element::spec::Reason;
-use castanet_io::device::{PacketOptions, PacketSocket};
 use castanet_testkit::host::Host;
 use castanet_testkit::namespace::{inside_with_bpf, pair, run};
 use castanet_testkit::{real, until};
@@ -148,28 +150,7 @@ fn devices_that_vanish_are_picked_up_again() {
 fn nothing_is_lost_while_a_device_is_down() {
     with_xdp("xdp::nothing_is_lost_while_a_device_is_down", || {
         pair();
-        let router = "s :: RatedSource(DATA \"\\<ffffffffffff 020000000009 88b5>.................................................\",
-                RATE 2000, LIMIT 1000) -> q :: Queue(2000) -> t :: ToDevice(va, METHOD XDP);
-            t [0] -> sent :: Counter -> Discard; t [1] -> failed :: Counter -> Discard;";
-        let mut sink =
-            PacketSocket::open("vb", &PacketOptions { protocol: 0x88b5, ..Default::default() }).unwrap();
-        let mut received = 0;
-        let (mut r, messages) = during(router, 1, |log| {
-            until("some frames", || {
-                received += sink.receive(64, |_| {});
-                received > 100
-            });
-            run("ip link set va down");
-            until("a message", || log.len() == 1);
-            run("ip link set va up");
-            until("all frames", || {
-                received += sink.receive(64, |_| {});
-                received >= 1000
-            });
-        });
-        assert_eq!((number(&mut r, "sent", "count"), number(&mut r, "failed", "count")), (1000, 0));
-        assert_eq!((received, number(&mut r, "t", "count")), (1000, 1000));
-        assert_eq!(messages.len(), 2, "{messages:?}");
+        send_while_down(", METHOD XDP");
     });
 }
 

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the drivers of devices can do with XDP.
+//! Abilities of the drivers of devices: XDP and queues.
 
-use super::facts;
-use super::netlink::{self as nl, Message, Netlink, attributes, number16, number32};
+use super::facts::DeviceInfo;
+use super::netlink::{Message, Netlink, attributes, number16, number32};
 use super::sys;
-use super::xdp::XdpMode;
 use rustix::io::Errno;
 
-const IFLA_XDP: u16 = 43;
-const IFLA_XDP_ATTACHED: u16 = 2;
-const IFLA_IFNAME: u16 = 3;
-/// Length in bytes of the fixed part of messages about links (ifinfomsg), and of generic netlink (genlmsghdr).
-const LINK: usize = 16;
+/// Length in bytes of the fixed part of messages of generic netlink (genlmsghdr).
 const GENERIC: usize = 4;
 
 /// The message type of the family that knows all families of generic netlink, its request for a family, and attributes.
@@ -24,7 +19,7 @@ const GET_DEVICE: u8 = 1;
 const IFINDEX: u16 = 1;
 const XDP_FEATURES: u16 = 3;
 
-/// What a device's driver can do with XDP.
+/// The features of XDP that a device's driver has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpFeatures {
     /// It runs XDP programs.
@@ -44,7 +39,7 @@ impl XdpFeatures {
     }
 }
 
-/// What is known about a device's driver.
+/// The abilities of a device's driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// The name of the driver; `None` if the device has none.
@@ -53,15 +48,20 @@ pub struct Abilities {
     pub queues: u32,
     /// What the driver can do with XDP; `None` if the kernel does not tell (before Linux 6.3).
     pub xdp: Option<XdpFeatures>,
-    /// Where an XDP program runs for the device; `None` if there is none.
-    pub attached: Option<XdpMode>,
 }
 
-/// Returns what is known about the driver of a device. What the kernel does not tell is missing.
-pub fn abilities(name: &str) -> Abilities {
-    let xdp = facts::index(name).ok().and_then(|index| features(index).ok());
-    let attached = attached(name).ok().flatten();
-    Abilities { driver: sys::driver(name), queues: sys::receive_queues(name), xdp, attached }
+impl Abilities {
+    /// Asks the kernel about the driver of a device.
+    pub fn of(device: &DeviceInfo) -> Abilities {
+        let name = &device.name;
+        let xdp = features(device.index).ok();
+        Abilities { driver: sys::driver(name), queues: sys::receive_queues(name), xdp }
+    }
+    /// Whether frames of the device may come from a sender that leaves checksums, segmentation and VLAN tags to the device,
+    /// because they are not sent over a wire. METHOD XDP cannot complete such frames.
+    pub fn may_carry_offloads(driver: Option<&str>) -> bool {
+        matches!(driver, Some("veth" | "tun" | "virtio_net"))
+    }
 }
 
 /// Makes a request of generic netlink.
@@ -85,23 +85,4 @@ fn features(index: u32) -> Result<XdpFeatures, Errno> {
         bits = all.find(|a| a.0 == XDP_FEATURES).and_then(|a| number32(a.1, word));
     })?;
     bits.map(XdpFeatures::from_bits).ok_or(Errno::NOENT)
-}
-
-fn attached(name: &str) -> Result<Option<XdpMode>, Errno> {
-    let mut mode = None;
-    Netlink::open()?.dump(Message::new(nl::RTM_GETLINK, 0, &[0; LINK]), |_, body| {
-        let all: Vec<_> = attributes(body.get(LINK..).unwrap_or_default()).collect();
-        let value = |kind| all.iter().find(|a| a.0 == kind).map(|a| a.1);
-        let named = value(IFLA_IFNAME).is_some_and(|n| n.split(|b| *b == 0).next() == Some(name.as_bytes()));
-        if let Some(xdp) = value(IFLA_XDP).filter(|_| named) {
-            let place = attributes(xdp).find(|a| a.0 == IFLA_XDP_ATTACHED).and_then(|a| a.1.first().copied());
-            // 0 is none, 1 the driver, 2 generic, 3 the device, 4 several.
-            mode = match place {
-                None | Some(0) => None,
-                Some(2) => Some(XdpMode::Generic),
-                Some(_) => Some(XdpMode::Driver),
-            };
-        }
-    })?;
-    Ok(mode)
 }

@@ -247,26 +247,22 @@ impl Program {
             XdpMode::Generic => 1 << 1,
             XdpMode::Driver => 1 << 2,
         };
-        let program = self.0.as_raw_fd();
-        let mut attributes = LinkAttributes { program, device, place: AT_XDP, flags, ..Default::default() };
-        // SAFETY: the command reads the numbers in `attributes`, which has no pointers. The result is a new descriptor.
-        unsafe { bpf(LINK_CREATE, &mut attributes).map(|fd| OwnedFd::from_raw_fd(fd)) }
+        self.attach(device, AT_XDP, flags)
     }
 
     /// Attaches a program to the ingress of a device. The program stays attached while any process has the
     /// returned descriptor open.
     pub fn attach_to_ingress(operations: &[Operation], device: u32) -> Result<OwnedFd, Errno> {
         let program = Program::load_as(PROG_TYPE_SCHED_CLS, 0, operations)?;
-        let mut attributes = LinkAttributes {
-            program: program.0.as_raw_fd(),
-            device,
-            place: TCX_INGRESS,
-            flags: BEFORE,
-            ..Default::default()
-        };
-        // SAFETY: the command reads the numbers in `attributes`, which has no pointers. `program` is open until the end
-        // of this function. The result is a new descriptor.
-        unsafe { bpf(LINK_CREATE, &mut attributes) }.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+        program.attach(device, TCX_INGRESS, BEFORE)
+    }
+
+    /// Attaches the program to a place of a device. It stays attached while any process has the returned descriptor open.
+    fn attach(&self, device: u32, place: u32, flags: u32) -> Result<OwnedFd, Errno> {
+        let program = self.0.as_raw_fd();
+        let mut attributes = LinkAttributes { program, device, place, flags, ..Default::default() };
+        // SAFETY: the command reads the numbers in `attributes`, which has no pointers. The result is a new descriptor.
+        unsafe { bpf(LINK_CREATE, &mut attributes).map(|fd| OwnedFd::from_raw_fd(fd)) }
     }
 
     fn load_as(kind: u32, flags: u32, operations: &[Operation]) -> Result<Program, Errno> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Information about the devices of the host, and their configuration.
 
+use super::bpf::XdpMode;
 use super::error::DeviceError;
 use super::netlink::{self as nl, Message, Netlink, attributes, number16, number32};
 use crate::{LinkType, opener};
@@ -12,6 +13,8 @@ const IFLA_BROADCAST: u16 = 2;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_STATS64: u16 = 23;
+const IFLA_XDP: u16 = 43;
+const IFLA_XDP_ATTACHED: u16 = 2;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const IFA_BROADCAST: u16 = 4;
@@ -52,6 +55,8 @@ pub struct DeviceInfo {
     pub broadcast: Option<Ipv4Addr>,
     /// The gateway of the default route over this device; `None` if there is no such route.
     pub gateway: Option<Ipv4Addr>,
+    /// Where an XDP program runs for the device; `None` if there is none.
+    pub xdp: Option<XdpMode>,
     /// Its counters.
     pub statistics: Statistics,
 }
@@ -108,6 +113,17 @@ fn link_type(hardware: u16) -> LinkType {
         0xfffe | 512 | 768 | 769 | 776 | 778 => LinkType::RAW_IP,
         801..=803 => LinkType(if hardware == 803 { 127 } else { 105 }),
         other => LinkType(u32::from(other)),
+    }
+}
+
+/// Reads where an XDP program runs, from the nested attributes.
+fn attached(bytes: &[u8]) -> Option<XdpMode> {
+    let place = attributes(bytes).find(|a| a.0 == IFLA_XDP_ATTACHED).and_then(|a| a.1.first().copied());
+    // 0 is none, 1 the driver, 2 generic, 3 the device, 4 several.
+    match place? {
+        0 => None,
+        2 => Some(XdpMode::Generic),
+        _ => Some(XdpMode::Driver),
     }
 }
 
@@ -194,6 +210,7 @@ fn link(body: &[u8]) -> Option<DeviceInfo> {
         ip: None,
         broadcast: None,
         gateway: None,
+        xdp: None,
         statistics: Statistics::default(),
     };
     for (kind, value) in attributes(body.get(LINK..)?) {
@@ -202,6 +219,7 @@ fn link(body: &[u8]) -> Option<DeviceInfo> {
             IFLA_MTU => d.mtu = number32(value, 0)?,
             IFLA_ADDRESS => d.ether = ether(value),
             IFLA_BROADCAST => d.ether_broadcast = ether(value),
+            IFLA_XDP => d.xdp = attached(value),
             IFLA_STATS64 => d.statistics = Statistics::read(value),
             _ => {}
         }

@@ -31,7 +31,7 @@ mod tun;
 mod vnet;
 pub mod xdp;
 
-pub use abilities::{Abilities, XdpFeatures, abilities};
+pub use abilities::{Abilities, XdpFeatures};
 pub use error::DeviceError;
 pub(crate) use error::OPEN_SOCKET;
 pub use facts::{

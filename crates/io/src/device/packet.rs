@@ -172,12 +172,7 @@ impl PacketSocket {
     /// # Errors
     /// When the kernel does not permit it.
     pub fn set_promiscuous(&self, before: bool, now: bool) -> Result<(), DeviceError> {
-        let option = match (before, now) {
-            (false, true) => libc::PACKET_ADD_MEMBERSHIP,
-            (true, false) => libc::PACKET_DROP_MEMBERSHIP,
-            _ => return Ok(()),
-        };
-        set_membership(&self.fd, option, self.index)
+        change_membership(&self.fd, self.index, before, now)
             .map_err(|e| DeviceError::from_errno(&self.name, "make it promiscuous, or not", e))
     }
     /// Switches on or off the reception of frames that the host itself sends.
@@ -279,6 +274,15 @@ fn join(fd: &OwnedFd, number: u16, filter: Option<&[Instruction]>) -> Result<(),
     }
 }
 
+/// Switches promiscuous mode of a device for a socket from the state `before` to the state `now`.
+fn change_membership(fd: &OwnedFd, index: u32, before: bool, now: bool) -> Result<(), Errno> {
+    match (before, now) {
+        (false, true) => set_membership(fd, libc::PACKET_ADD_MEMBERSHIP, index),
+        (true, false) => set_membership(fd, libc::PACKET_DROP_MEMBERSHIP, index),
+        _ => Ok(()),
+    }
+}
+
 /// Switches promiscuous mode of a device on or off for a socket.
 fn set_membership(fd: &OwnedFd, option: i32, index: u32) -> Result<(), Errno> {
     // struct packet_mreq: index, type, length of the address, address.
@@ -317,12 +321,7 @@ impl Witness {
     }
     /// Makes the device promiscuous, or ends that.
     pub fn set_promiscuous(&mut self, promiscuous: bool) -> Result<(), Errno> {
-        let option = match (self.promiscuous, promiscuous) {
-            (false, true) => libc::PACKET_ADD_MEMBERSHIP,
-            (true, false) => libc::PACKET_DROP_MEMBERSHIP,
-            _ => return Ok(()),
-        };
-        set_membership(&self.fd, option, self.index)?;
+        change_membership(&self.fd, self.index, self.promiscuous, promiscuous)?;
         self.promiscuous = promiscuous;
         Ok(())
     }

@@ -11,6 +11,7 @@
 
 mod port;
 mod receiver;
+mod registry;
 mod ring;
 mod sender;
 mod steering;

@@ -2,6 +2,7 @@
 //! An AF_XDP socket on one queue of a device, with its four rings.
 #![allow(unsafe_code)]
 
+use super::registry::Registry;
 use super::ring::{Consumer, Descriptor, Producer};
 use super::sys::{self, Statistics};
 use crate::device::error::{DeviceError, OPEN_SOCKET};
@@ -66,7 +67,7 @@ pub(super) struct Port {
 
 /// The ports of this process. The kernel has one UMEM for each queue, so a receiver and a sender on a queue share a
 /// port, even if one belongs to the old router of a hot swap and the other to the new one.
-static PORTS: Mutex<Vec<Weak<Port>>> = Mutex::new(Vec::new());
+static PORTS: Registry<Port> = Registry::new();
 
 /// The region that the devices of this process share, so that a packet goes from one to another without a copy.
 static REGION: Mutex<Weak<Region>> = Mutex::new(Weak::new());
@@ -117,16 +118,7 @@ impl Port {
     /// Returns the port of this process for a queue of a device, or opens it. `buffers` is the number of buffers that
     /// the region must have if it is created.
     pub fn of(name: &str, index: u32, queue: u32, buffers: usize) -> Result<Arc<Port>, DeviceError> {
-        let mut all = PORTS.lock();
-        all.retain(|p| p.strong_count() > 0);
-        if let Some(found) =
-            all.iter().filter_map(Weak::upgrade).find(|p| (p.index, p.queue) == (index, queue))
-        {
-            return Ok(found);
-        }
-        let port = Arc::new(Port::open(name, index, queue, buffers)?);
-        all.push(Arc::downgrade(&port));
-        Ok(port)
+        PORTS.get(|p| (p.index, p.queue) == (index, queue), || Port::open(name, index, queue, buffers))
     }
 
     fn open(name: &str, index: u32, queue: u32, buffers: usize) -> Result<Port, DeviceError> {

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::port::{Port, ReceiveHalf};
+use super::ring::Descriptor;
 use super::steering::Steering;
 use super::sys;
 use super::{Way, XdpOptions};
@@ -243,14 +244,14 @@ impl Queue {
             half.lent = half.lent.saturating_sub(1);
             // SAFETY: the kernel has passed the buffer to this program by the entry of the ring.
             let packet = unsafe { half.holder.receive(at, headroom as usize, descriptor.len as usize) };
-            if descriptor.options & sys_more() == 0 && self.parts.is_empty() {
+            if descriptor.options & Descriptor::MORE == 0 && self.parts.is_empty() {
                 frames += 1;
                 each(packet.ok_or(LostFrame::Invalid));
                 continue;
             }
             std::hint::cold_path();
             self.parts.extend(packet);
-            if descriptor.options & sys_more() == 0 {
+            if descriptor.options & Descriptor::MORE == 0 {
                 frames += 1;
                 each(join(&mut self.parts));
             }
@@ -285,10 +286,6 @@ impl Queue {
             let _ = rustix::net::recv(fd, &mut [0u8; 0][..], rustix::net::RecvFlags::DONTWAIT);
         }
     }
-}
-
-fn sys_more() -> u32 {
-    super::ring::Descriptor::MORE
 }
 
 /// Joins the parts of a frame.

@@ -218,13 +218,11 @@ impl SendHalf {
     fn put(&mut self, p: Packet) -> Result<(), Packet> {
         let len = p.len() as u32;
         match self.holder.lend(p) {
-            Ok(address) if len as usize <= BUFFER => {
+            Ok(address) => {
                 self.tx.put(Descriptor { address, len, options: 0 });
                 self.lent += 1;
                 Ok(())
             }
-            // Unreachable, because a buffer of the region is not longer than that.
-            Ok(_) => Ok(()),
             Err(p) => self.put_copy(p),
         }
     }

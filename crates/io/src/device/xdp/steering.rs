@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The XDP program that passes the frames of a device to AF_XDP sockets.
 
+use super::registry::Registry;
 use crate::device::bpf::{Operation, Program, SocketMap, XdpMode};
 use crate::device::error::DeviceError;
 use crate::opener;
-use parking_lot::Mutex;
 use rustix::io::Errno;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// What the program's attachment is called in errors.
 pub(crate) const ATTACH: &str = "attach an XDP program";
@@ -102,16 +102,14 @@ enum Means {
 
 /// The attachments of this process. A device has only one, and all sockets on the device share it, those of an old and
 /// a new router in a hot swap too.
-static STEERINGS: Mutex<Vec<Weak<Steering>>> = Mutex::new(Vec::new());
+static STEERINGS: Registry<Steering> = Registry::new();
 
 impl Steering {
     /// Attaches the program to a device, or returns the existing attachment of this process.
     pub fn of(name: &str, index: u32, queues: u32) -> Result<Arc<Steering>, DeviceError> {
-        let mut all = STEERINGS.lock();
-        all.retain(|s| s.strong_count() > 0);
-        if let Some(found) = all.iter().filter_map(Weak::upgrade).find(|s| s.index == index) {
-            return Ok(found);
-        }
+        STEERINGS.get(|s| s.index == index, || Steering::new(name, index, queues))
+    }
+    fn new(name: &str, index: u32, queues: u32) -> Result<Steering, DeviceError> {
         let (mode, means) = match opener::client() {
             Some(opener) => {
                 let (number, mode) = opener.attach(name, queues)?;
@@ -122,9 +120,7 @@ impl Steering {
                 (attachment.mode, Means::Own(attachment))
             }
         };
-        let steering = Arc::new(Steering { name: name.to_owned(), index, mode, means });
-        all.push(Arc::downgrade(&steering));
-        Ok(steering)
+        Ok(Steering { name: name.to_owned(), index, mode, means })
     }
     /// Where the program runs.
     pub fn mode(&self) -> XdpMode {
