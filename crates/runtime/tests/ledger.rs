@@ -6,9 +6,10 @@ use castanet_element::action;
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote as _;
 use castanet_runtime::ledger::Account;
+use castanet_runtime::{Router, Running};
 use castanet_testkit::{Watchdog, real, router, run, simulated, try_router_with, value};
 
-fn account(r: &castanet_runtime::Router, name: &str) -> Account {
+fn account(r: &Router, name: &str) -> Account {
     r.ledger().accounts.into_iter().find(|a| a.element == name).unwrap()
 }
 
@@ -44,28 +45,43 @@ fn drops_can_be_read_by_element_and_reason() {
     assert!(r.read(source, "drop_reasons", "").is_err());
 }
 
-#[test]
-fn drops_of_several_workers_are_added_up() {
-    let text = "a :: Numbers(1, 70) -> i :: Idle; b :: Numbers(2, 50) -> i; a2 :: Numbers(1, 40) -> q :: SimpleQueue(10); b2 :: Numbers(2, 30) -> q -> Idle;
-        StaticThreadSched(a 0, b 1, a2 0, b2 1);";
+/// Runs a router with two workers until these sources have sent `total` packets together. Then lets `ask` read handlers,
+/// ends the router, and returns it with the result.
+fn ask_after<T: Send>(
+    text: &str,
+    sources: &[&str],
+    total: u64,
+    ask: impl FnOnce(&Running) -> T + Send,
+) -> (Router, T) {
     let _watchdog = Watchdog::arm();
     let (options, _) = real(2);
     let mut r = router(text, options);
     let running = r.running().clone();
     let end = r.shared().clone();
-    let asker = std::thread::spawn(move || {
-        let count =
-            |name: &str| running.read(Some(name), "count", "").unwrap().trim().parse::<u64>().unwrap();
-        while count("a") + count("b") + count("a2") + count("b2") < 190 {
-            std::thread::yield_now();
-        }
-        let read = |name: &str| running.read(Some(name), "drop_reasons", "").unwrap();
-        let seen = (read("i"), read("q"), running.read(None, "drop_reasons", "").unwrap());
-        end.end();
-        seen
+    let count = |name: &&str| running.read(Some(name), "count", "").unwrap().trim().parse::<u64>().unwrap();
+    let seen = std::thread::scope(|s| {
+        let asker = s.spawn(|| {
+            while sources.iter().map(count).sum::<u64>() < total {
+                std::thread::yield_now();
+            }
+            let seen = ask(&running);
+            end.end();
+            seen
+        });
+        r.run().unwrap();
+        asker.join().unwrap()
     });
-    r.run().unwrap();
-    let (i, q, all) = asker.join().unwrap();
+    (r, seen)
+}
+
+#[test]
+fn drops_of_several_workers_are_added_up() {
+    let text = "a :: Numbers(1, 70) -> i :: Idle; b :: Numbers(2, 50) -> i; a2 :: Numbers(1, 40) -> q :: SimpleQueue(10); b2 :: Numbers(2, 30) -> q -> Idle;
+        StaticThreadSched(a 0, b 1, a2 0, b2 1);";
+    let (r, (i, q, all)) = ask_after(text, &["a", "b", "a2", "b2"], 190, |running| {
+        let read = |name: &str| running.read(Some(name), "drop_reasons", "").unwrap();
+        (read("i"), read("q"), running.read(None, "drop_reasons", "").unwrap())
+    });
     assert_eq!((i.as_str(), q.as_str()), ("discarded\t120\n", "queue-full\t60\n"));
     assert_eq!(all, "i\tdiscarded\t120\nq\tqueue-full\t60\n");
     assert_eq!(account(&r, "q").held, 10);
@@ -108,23 +124,9 @@ fn the_ledger_and_the_queues_can_be_read() {
 fn the_ledger_of_a_running_router_has_all_workers() {
     let text = "a :: Numbers(1, 3) -> q :: ThreadSafeQueue(10); b :: Numbers(2, 4) -> q -> i :: Idle;
         c :: Numbers(2, 9) -> own :: SimpleQueue(7) -> Idle; StaticThreadSched(a 0, b 1, c 1);";
-    let _watchdog = Watchdog::arm();
-    let (options, _) = real(2);
-    let mut r = router(text, options);
-    let running = r.running().clone();
-    let end = r.shared().clone();
-    let asker = std::thread::spawn(move || {
-        let count =
-            |name: &str| running.read(Some(name), "count", "").unwrap().trim().parse::<u64>().unwrap();
-        while count("a") + count("b") + count("c") < 16 {
-            std::thread::yield_now();
-        }
-        let all = ["ledger", "queues", "workers"].map(|h| running.read(None, h, "").unwrap());
-        end.end();
-        all
+    let (_, [ledger, queues, workers]) = ask_after(text, &["a", "b", "c"], 16, |running| {
+        ["ledger", "queues", "workers"].map(|h| running.read(None, h, "").unwrap())
     });
-    r.run().unwrap();
-    let [ledger, queues, workers] = asker.join().unwrap();
     let want = "a\tNumbers\t3\t0\t0\t0\t0\nq\tThreadSafeQueue\t0\t0\t0\t0\t7\n\
                 b\tNumbers\t4\t0\t0\t0\t0\nc\tNumbers\t9\t0\t0\t0\t0\nown\tSimpleQueue\t0\t0\t0\t2\t7\n";
     assert_eq!((ledger.as_str(), queues.as_str()), (want, "q\t7\t10\nown\t7\t7\n"));
