@@ -127,6 +127,10 @@ pub enum Command {
     Serve(crate::serve::Serve),
     /// Show what a running router does: elements by packets, drops and time, queues, workers.
     Top(crate::top::Top),
+    /// Follow packets through a router, and show what each element does with them.
+    Trace(crate::trace::Trace),
+    /// Copy the packets that pass a port of a running router, to a file or into another program.
+    Tap(crate::tap::Tap),
     /// Print a completion script for a shell.
     Completion(crate::ctl::completion::Completion),
     /// List the devices of this host, and how a router can receive from and send to each.

@@ -50,8 +50,10 @@ mod run;
 mod serve;
 mod signals;
 mod summary;
+mod tap;
 mod times;
 mod top;
+mod trace;
 mod uncombine;
 mod undead;
 mod xform;
@@ -123,6 +125,8 @@ pub fn main() -> ExitCode {
         args::Command::Ctl(a) => ctl::main(&a),
         args::Command::Serve(a) => serve::main(&a),
         args::Command::Top(a) => top::main(&a),
+        args::Command::Trace(a) => trace::main(&a),
+        args::Command::Tap(a) => tap::main(&a),
         args::Command::Completion(a) => ctl::completion::main(&a),
         args::Command::Bench(a) => bench::main(&a),
         args::Command::Unmount(a) => mount::main(&a),

@@ -4,7 +4,7 @@
 //! Modules, bottom up: [`graph`] (elements, ports in use, connections, push and pull), the checks behind
 //! [`Graph::new`], [`context`] (flow-based router context), [`Graph::back_edges`] (connections that close push
 //! cycles), [`placement`] (tasks and elements on workers), [`batch`] (tasks that must move one packet at a
-//! time), [`packets`] (packet types), [`drawing`] (pictures), [`pretty`] (HTML pages), [`xml`] (configurations as XML),
+//! time), [`packets`] (packet types), [`filter`] (expressions that select packets), [`drawing`] (pictures), [`pretty`] (HTML pages), [`xml`] (configurations as XML),
 //! [`markup`] (text in XML and HTML), [`network`] (several routers as one configuration), and the passes of the tools:
 //! [`undead`], [`xform`], [`fastclassifier`], [`devirtualize`], [`align`].
 //!
@@ -24,6 +24,7 @@ pub mod devirtualize;
 pub mod drawing;
 mod excerpt;
 pub mod fastclassifier;
+pub mod filter;
 mod flow;
 pub mod graph;
 pub mod markup;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Annotations: 48 user bytes accessed by offset, header positions, packet type, timestamp.
 
-use crate::chunk::{COLD, KIND, UNSET};
+use crate::chunk::{COLD, KIND, TRACED, UNSET};
 use crate::packet::Packet;
 use std::net::Ipv4Addr;
 
@@ -232,6 +232,25 @@ impl Packet {
         let m = self.meta();
         if m.network == UNSET { 0 } else { m.transport.saturating_sub(m.network) as usize }
     }
+    /// The mark of a traced packet, by which a router recognises the packet wherever it meets it. 0 if the packet is not
+    /// traced. Clones have the mark of their original.
+    #[inline(always)]
+    pub fn mark(&self) -> u32 {
+        if self.meta().flags & TRACED == 0 { 0 } else { self.cold_mark() }
+    }
+    #[cold]
+    fn cold_mark(&self) -> u32 {
+        let [a, b, c] = self.meta().mark;
+        u32::from_le_bytes([a, b, c, 0])
+    }
+    /// Sets the mark of a traced packet, of which the lowest 24 bits count. 0 ends the trace of the packet.
+    pub fn set_mark(&mut self, mark: u32) {
+        let [a, b, c, _] = mark.to_le_bytes();
+        let m = self.meta_mut();
+        m.mark = [a, b, c];
+        m.flags = if m.mark == [0; 3] { m.flags & !TRACED } else { m.flags | TRACED };
+    }
+
     /// Copies all annotations except the header positions. Also copies the number of the turn ([`Packet::turn`]).
     pub fn copy_annotations(&mut self, from: &Packet) {
         const COPIED: u8 = COLD | u8::MAX << KIND;
@@ -299,6 +318,28 @@ mod tests {
         let mut p = packet();
         p.set_timestamp(6);
         assert_eq!((p.timestamp(), p.anno(24)), (6, [0; 24]));
+    }
+
+    #[test]
+    fn clones_and_copies_of_a_traced_packet_have_its_mark() {
+        let mut p = packet();
+        assert_eq!(p.mark(), 0);
+        p.set_mark(0x12_3456);
+        p.set_packet_type(PacketType::Outgoing);
+        let mut clone = p.share().unwrap();
+        assert_eq!((p.mark(), clone.mark()), (0x12_3456, 0x12_3456));
+        // A write to the clone gives it a buffer of its own.
+        clone.data_mut()[0] = 1;
+        assert_eq!((clone.mark(), clone.packet_type()), (0x12_3456, PacketType::Outgoing));
+        p.set_mark(1 << 24);
+        assert_eq!((p.mark(), clone.mark()), (0, 0x12_3456), "the mark has 24 bits");
+        // A packet with its annotations is another packet.
+        let mut other = packet();
+        other.copy_annotations(&clone);
+        assert_eq!(other.mark(), 0);
+        // The chunk of a packet that has ended is used again.
+        drop((p, clone, other));
+        assert!((0..8).map(|_| packet()).collect::<Vec<_>>().iter().all(|p| p.mark() == 0));
     }
 
     #[test]

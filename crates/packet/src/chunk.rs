@@ -18,6 +18,8 @@ pub(crate) const COLD: u8 = 1;
 pub(crate) const SHARED: u8 = 2;
 /// Flag: the offload fields are valid.
 pub(crate) const OFFLOAD: u8 = 4;
+/// Flag: the packet is traced, and its mark is valid.
+pub(crate) const TRACED: u8 = 8;
 /// The lowest bit of the packet type annotation, in the byte that also has the flags.
 pub(crate) const KIND: u32 = 5;
 
@@ -70,8 +72,10 @@ pub(crate) struct Meta {
     pub offload_field: u16,
     /// The payload size of each segment of a super-packet.
     pub offload_size: u16,
-    /// The type of super-packet; 0 for none.
+    /// The type of super-packet; 0 for none. With it, the [mark](crate::Packet::mark) of a traced packet: together they
+    /// are a word, so that a clone gets both by one copy.
     pub offload_kind: u8,
+    pub mark: [u8; 3],
 }
 
 /// The part of a chunk's head that clones and the pool access too. All fields are atomic.
@@ -130,6 +134,7 @@ impl ChunkPtr {
                     offload_field: 0,
                     offload_size: 0,
                     offload_kind: 0,
+                    mark: [0; 3],
                 },
                 shared: Shared { link: AtomicPtr::new(std::ptr::null_mut()), refs: AtomicU32::new(0) },
             });
@@ -217,12 +222,12 @@ impl Returned {
 }
 
 impl Meta {
-    /// Copies the offload fields of another packet, except `offload_start`. The caller must set that field, because the
-    /// data may be at another offset in the new buffer.
+    /// Copies the mark and the offload fields of another packet, except `offload_start`. The caller must set that field,
+    /// because the data may be at another offset in the new buffer.
     pub fn copy_offload(&mut self, from: &Meta) {
         self.offload_field = from.offload_field;
         self.offload_size = from.offload_size;
-        self.offload_kind = from.offload_kind;
+        (self.offload_kind, self.mark) = (from.offload_kind, from.mark);
     }
 }
 

@@ -2,7 +2,7 @@
 //! The packet handle: data, headroom, tailroom, headers, buffer sharing.
 
 use crate::DEFAULT_HEADROOM;
-use crate::chunk::{CLASSES, COLD, ChunkPtr, Meta, OFFLOAD, SHARED, Shared, UNSET};
+use crate::chunk::{CLASSES, COLD, ChunkPtr, Meta, OFFLOAD, SHARED, Shared, TRACED, UNSET};
 use crate::pool;
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -321,8 +321,8 @@ impl Packet {
             to.copy_from_nonoverlapping(m.buf.add(src as usize), n);
         }
         (n_meta.mac, n_meta.network, n_meta.transport, n_meta.hops) = (mac, network, transport, hops);
-        if m.flags & OFFLOAD != 0 {
-            n_meta.flags |= OFFLOAD;
+        if m.flags & (OFFLOAD | TRACED) != 0 {
+            n_meta.flags |= m.flags & (OFFLOAD | TRACED);
             n_meta.offload_start = moved(m.offload_start);
             n_meta.copy_offload(m);
         }

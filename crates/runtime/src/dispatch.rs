@@ -301,6 +301,7 @@ impl Router for Nodes {
                 Some(GlobalRead::Queues) => {
                     accounts::queues(&shared, |e, handler| self.read(core, Some(e), handler, "").ok())
                 }
+                Some(GlobalRead::With(read)) => return Ok(read(&shared, parameters)?),
                 Some(GlobalRead::Anywhere(_)) | None => {
                     shared.global(handler).ok_or_else(|| Missing::Read(handler.to_string()))?
                 }
@@ -350,6 +351,7 @@ impl Router for Nodes {
                     }
                     _ => Err(HandlerError::from("'profile': expected true or false").into()),
                 },
+                GlobalWrite::Request(write) => Ok(write(&shared, value)?),
                 GlobalWrite::Swap(command) => {
                     shared.supervisor.command_soon(from, command, value, core.clock().clone())
                 }

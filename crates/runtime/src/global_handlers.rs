@@ -4,7 +4,7 @@
 use crate::driver_elements::DriverElement;
 use crate::handlers::DROP_REASONS;
 use crate::shared::{Shared, SwapCommand};
-use castanet_element::{CallError, Missing};
+use castanet_element::{CallError, HandlerError, Missing};
 use castanet_spec::{HandlerFlags, HandlerSpec, Merge, Origin, ValueKind};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -33,6 +33,8 @@ pub(crate) enum GlobalRead {
     Ledger,
     /// The value is the lengths of the queues. Only workers can read the handlers of elements.
     Queues,
+    /// Any thread can return the value, which depends on the parameters.
+    With(fn(&Shared, &str) -> Result<String, HandlerError>),
 }
 
 /// What a write to a global handler does.
@@ -45,10 +47,16 @@ pub(crate) enum GlobalWrite {
     Timewarp,
     /// Begins or ends a profile.
     Profile,
+    /// A request that can be carried out on any thread.
+    Request(fn(&Shared, &str) -> Result<(), HandlerError>),
     /// A client's command about the next configuration: replace the current one, load a package, or show the plan of a
     /// swap.
     Swap(SwapCommand),
 }
+
+/// The flags of the handlers that show packets.
+const OBSERVE: HandlerFlags =
+    HandlerFlags::READ_WRITE.union(HandlerFlags::PARAMETERS).union(HandlerFlags::UNCOMMON);
 
 const fn value(name: &'static str, doc: &'static str, read: fn(&Shared) -> String) -> GlobalHandler {
     let spec = HandlerSpec::new(name, HandlerFlags::READ, doc, ValueKind::Text);
@@ -62,7 +70,7 @@ const fn swap(name: &'static str, doc: &'static str, command: SwapCommand) -> Gl
 }
 
 /// The global handlers that every router has.
-static ALWAYS: [GlobalHandler; 16] = [
+static ALWAYS: [GlobalHandler; 18] = [
     value("version", "The version of Click whose language and interfaces this program has.", |_| {
         CLICK_VERSION.to_string()
     }),
@@ -103,6 +111,38 @@ static ALWAYS: [GlobalHandler; 16] = [
         ),
         read: Some(GlobalRead::Anywhere(Shared::profile)),
         write: Some(GlobalWrite::Profile),
+    },
+    GlobalHandler {
+        spec: HandlerSpec::new(
+            "trace",
+            OBSERVE,
+            "Packets that are followed through the router. Write 'ID COUNT FILTER' to follow the next COUNT packets that \
+             match FILTER, an expression of IPFilter, and 'ID end' to end the trace. Read with 'ID LINE' to get the lines \
+             from number LINE on, and to forget those before.",
+            ValueKind::Table,
+        ),
+        read: Some(GlobalRead::With(|s, parameters| s.session.observers.read_trace(parameters))),
+        write: Some(GlobalWrite::Request(|s, value| {
+            s.session.observers.write_trace(&s.names, value)?;
+            s.wake_all();
+            Ok(())
+        })),
+    },
+    GlobalHandler {
+        spec: HandlerSpec::new(
+            "tap",
+            OBSERVE,
+            "Packets that pass a port, copied. Write 'ID ELEMENT[OUTPUT] COUNT BYTES FILTER' or 'ID [INPUT]ELEMENT COUNT \
+             BYTES FILTER' to copy the first BYTES bytes of the next COUNT packets that match FILTER (0: all bytes, any \
+             number), and 'ID end' to end the tap. Read with 'ID LINE' as trace.",
+            ValueKind::Table,
+        ),
+        read: Some(GlobalRead::With(|s, parameters| s.session.observers.read_tap(parameters))),
+        write: Some(GlobalWrite::Request(|s, value| {
+            s.session.observers.write_tap(&s.graph, &s.names, value)?;
+            s.wake_all();
+            Ok(())
+        })),
     },
     GlobalHandler {
         spec: HandlerSpec::new(
@@ -248,7 +288,11 @@ impl Shared {
         match self.global_handler(handler) {
             Some(h) => match h.read? {
                 GlobalRead::Anywhere(read) => Some(read(self)),
-                GlobalRead::Timewarp | GlobalRead::Drops | GlobalRead::Ledger | GlobalRead::Queues => None,
+                GlobalRead::Timewarp
+                | GlobalRead::Drops
+                | GlobalRead::Ledger
+                | GlobalRead::Queues
+                | GlobalRead::With(_) => None,
             },
             None => self.of_driver(handler),
         }

@@ -3,15 +3,17 @@
 //!
 //! Each file uses only files that come before it in this list:
 //! - `lock`, `meeting`, `node`, `quanta`, `unwind`, [`compiled`]: the nodes of the run loop, and code that was compiled for a configuration.
-//!   `disabled` is the element that takes the place of another one, and `profile` measures what elements cost.
-//! - [`options`], `errors`, [`ledger`], `session`: the options of a router, the diagnostics of its errors, its ledger,
-//!   and the state that hot swaps keep, such as the listeners to messages.
+//!   `disabled` is the element that takes the place of another one, `wrapping` puts wrappers around elements, and
+//!   `profile` measures what elements cost.
+//! - [`options`], `errors`, [`ledger`]: the options of a router, the diagnostics of its errors, and its ledger.
+//! - `observe::log`, `observe::trace`, `observe::tap`, `observe`, `observe::probe`: the packets that clients observe.
+//!   `session` has these and the other state that hot swaps keep, such as the listeners to messages.
 //! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, how workers send requests to each
 //!   other, and how they wait for each other at a swap.
-//! - `build_state`, [`driver_elements`], [`shared`]: the data of one configuration, and the elements that the driver
+//! - `build_state`, [`driver_elements`], [`shared`], `observed`: the data of one configuration, and the elements that the driver
 //!   adds to it. [`handlers`] and [`global_handlers`] have the handlers that no class declares. `replicas` decides
 //!   which workers get a handler call, and combines their answers.
-//! - `nodes`, `sample`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`, `run_quanta`: the elements of one
+//! - `nodes`, `sample`, `probes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`, `run_quanta`: the elements of one
 //!   worker, and how packets move among them.
 //! - `task_handlers`, `dispatch` answer reads and writes. `polling` measures how long the tasks of a worker find
 //!   nothing, and `worker` is the run loop of tasks, timers and mail.
@@ -48,11 +50,14 @@ mod meeting;
 pub mod naive;
 mod node;
 mod nodes;
+mod observe;
+mod observed;
 pub mod options;
 mod pairs;
 mod panics;
 mod polling;
 mod prepare;
+mod probes;
 mod profile;
 mod pull;
 mod push;
@@ -75,6 +80,7 @@ pub mod text;
 mod unwind;
 mod visit;
 mod worker;
+mod wrapping;
 
 pub use castanet_element::class::Classes;
 pub use driver_elements::DriverElement;

@@ -9,6 +9,7 @@
 use crate::compiled::Compiled;
 use crate::mail::Mail;
 use crate::node::{Body, NONE, Node, Rest};
+use crate::observed::Observed;
 use crate::profile::Sampler;
 use crate::quanta::Quanta;
 use crate::shared::Shared;
@@ -69,6 +70,8 @@ pub struct Nodes {
     pub(crate) quanta: Quanta,
     /// Measures what elements cost, when the router is profiled.
     pub(crate) sampler: Sampler,
+    /// What clients observe of this worker's packets.
+    pub(crate) observed: Observed,
     /// The channel through which the inbox delivers mail to this worker.
     pub(crate) mail: Option<Receiver<Mail>>,
     pub(crate) shared: Arc<Shared>,
@@ -106,6 +109,7 @@ impl Nodes {
             tasks,
             quanta,
             sampler: Sampler::default(),
+            observed: Observed::default(),
             mail: None,
             shared,
         }

@@ -9,12 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::disabled::{idle_action, idle_element};
-use crate::node::InstanceMut;
-use castanet_element::package::{Inner, Wrap, Wrapped};
-use castanet_element::{Action, AnyElement};
-use castanet_typed::Typed;
-use std::any::Any;
+use castanet_element::package::Wrap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -183,46 +178,5 @@ impl Sampler {
         let mixed = self.measured.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         self.left = distance / 2 + mixed % distance;
         true
-    }
-}
-
-/// The wrapper of an element in a measured round.
-type TimedElement = Wrapped<dyn AnyElement, Timed>;
-/// The wrapper of an action in a measured round.
-type TimedAction = Wrapped<dyn Action, Timed>;
-
-/// Puts a wrapper around an element.
-pub(crate) fn wrap(place: InstanceMut<'_>, timed: Timed) {
-    match place {
-        InstanceMut::Element(place) => {
-            let e = std::mem::replace(place, idle_element()).into_inner();
-            *place = Typed::new(Box::new(TimedElement::new(e, timed)));
-        }
-        InstanceMut::Action(place) => {
-            let a = std::mem::replace(place, idle_action()).into_inner();
-            *place = Typed::new(Box::new(TimedAction::new(a, timed)));
-        }
-    }
-}
-
-/// Takes the wrapper off an element, if it has one.
-pub(crate) fn unwrap(place: InstanceMut<'_>) {
-    match place {
-        InstanceMut::Element(place) => {
-            if place.any().is::<TimedElement>() {
-                let e: Box<dyn Any> = std::mem::replace(place, idle_element()).into_inner();
-                if let Ok(timed) = e.downcast::<TimedElement>() {
-                    *place = Typed::new(timed.into_inner());
-                }
-            }
-        }
-        InstanceMut::Action(place) => {
-            if place.any().is::<TimedAction>() {
-                let a: Box<dyn Any> = std::mem::replace(place, idle_action()).into_inner();
-                if let Ok(timed) = a.downcast::<TimedAction>() {
-                    *place = Typed::new(timed.into_inner());
-                }
-            }
-        }
     }
 }

@@ -5,6 +5,7 @@ use crate::compiled::Compiled;
 use crate::lock::Purpose;
 use crate::node::{Body, Member, NONE, Node, Rest, is_all, leave};
 use crate::nodes::Nodes;
+use crate::shared::Shared;
 use crate::unwind::blamed;
 use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
 use castanet_element::{Cx, Instance, Verdict};
@@ -57,7 +58,8 @@ impl Nodes {
             self.stack.push(x as u32);
         }
         if edge.back {
-            count_hops(&mut self.current, &mut self.rounds, core, target.from);
+            let Nodes { current, rounds, shared, .. } = self;
+            count_hops(current, rounds, core, target.from, shared);
             if core.limit() == 1 && !self.stack.is_empty() {
                 self.suspend();
             }
@@ -72,8 +74,9 @@ impl Nodes {
     fn run_node(&mut self, core: &mut Core, mut x: usize, mut target: Target) -> Option<(usize, u64)> {
         loop {
             let Target { node: n, port, from } = target;
-            let Nodes { nodes, edges, current, .. } = self;
+            let Nodes { nodes, edges, current, shared, .. } = self;
             let Some(node) = nodes.get_mut(n) else {
+                shared.note_drop(core, from, Reason::NoPort, current.as_mut_vec());
                 core.count_drops(from, Reason::NoPort, current.len() as u64);
                 current.clear();
                 return None;
@@ -254,7 +257,8 @@ pub(crate) fn pass(
         let port = edge.port as usize;
         let n = edge.node as usize;
         let Some(node) = nodes.get_mut(n) else {
-            *rest = Some(Rest::Nowhere(edge.from));
+            // The edge leads nowhere: the packet is dropped when the edge is followed.
+            *rest = Some(Rest::Queue(x, p));
             return false;
         };
         match &mut node.body {
@@ -295,11 +299,17 @@ pub(crate) fn pass(
 /// often.
 #[cold]
 #[inline(never)]
-fn count_hops(batch: &mut Batch, rounds: &mut u64, core: &mut Core, from: u32) {
+fn count_hops(batch: &mut Batch, rounds: &mut u64, core: &mut Core, from: u32, shared: &Shared) {
     *rounds += batch.len() as u64;
     let over = *rounds > ROUNDS * core.limit().max(1) as u64;
     let before = batch.len();
-    batch.as_mut_vec().retain_mut(|p| p.count_hop() <= HOPS && !over);
+    batch.as_mut_vec().retain_mut(|p| {
+        let goes_on = p.count_hop() <= HOPS && !over;
+        if !goes_on {
+            shared.note_drop(core, from, Reason::PushLoop, std::slice::from_ref(p));
+        }
+        goes_on
+    });
     core.count_drops(from, Reason::PushLoop, (before - batch.len()) as u64);
 }
 

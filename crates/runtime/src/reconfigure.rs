@@ -10,9 +10,10 @@ use crate::initialise::Context;
 use crate::node::{Body, InstanceMut};
 use crate::nodes::Nodes;
 use crate::prepare::{Site, build_one};
-use crate::profile::unwrap;
+use crate::profile::Timed;
 use crate::quanta::Quanta;
 use crate::shared::Shared;
+use crate::wrapping::unwrap;
 use castanet_element::count::move_counts;
 use castanet_element::run_loop::{self, Core, Internals as _};
 use castanet_element::{
@@ -161,8 +162,9 @@ impl Nodes {
                 self.guard(core, element, |_, core| initialise(&mut new, element, &context, core))??;
             // A profile may be measuring this round.
             if let Some(instance) = self.instance_mut(element) {
-                unwrap(instance);
+                unwrap::<Timed>(instance);
             }
+            self.end_observing_of(element);
             if keeps {
                 let moved = self.with(core, element, |old, cx| hand(old, new.common(), cx));
                 moved.ok_or_else(|| Missing::Write(format!("{name}.config")))???;

@@ -2,7 +2,7 @@
 //! Makes handler calls from threads that are not workers. A call goes to the workers that have the element. If a hot
 //! swap replaces the configuration before the call is answered, the call is repeated on the new configuration.
 
-use crate::global_handlers::GlobalWrite;
+use crate::global_handlers::{GlobalRead, GlobalWrite};
 use crate::handlers::without_parameters;
 use crate::mail::{Access, Call, Mail};
 use crate::running::Running;
@@ -110,9 +110,12 @@ impl Remote for Running {
             };
             match e {
                 Some(element) => shared.read_replicas(element, handler, parameters, call),
-                None => match shared.global(handler) {
-                    Some(value) => Ok(without_parameters(handler, parameters).map(|()| value)?),
-                    None => call(0),
+                None => match shared.global_read(handler) {
+                    Some(GlobalRead::With(read)) => Ok(read(shared, parameters).map_err(CallError::from)?),
+                    _ => match shared.global(handler) {
+                        Some(value) => Ok(without_parameters(handler, parameters).map(|()| value)?),
+                        None => call(0),
+                    },
                 },
             }
         })
@@ -139,6 +142,11 @@ impl Remote for Running {
             return Err(Missing::Write(format!("{}.{handler}", e.name)).into());
         }
         self.call(element, |shared, e| {
+            if e.is_none()
+                && let GlobalWrite::Request(write) = shared.global_write(from, handler)?
+            {
+                return Ok(write(shared, value).map_err(CallError::from)?);
+            }
             let call = |worker| {
                 let (handler, access) = (handler.to_string(), Access::Write(value.to_string()));
                 ask(shared, worker, Call { from, urgent: false, element: e, handler, access }).map(drop)

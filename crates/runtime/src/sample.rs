@@ -2,8 +2,9 @@
 //! Measured rounds of the run loop, and the handler that shows their result ([`crate::profile`]).
 
 use crate::nodes::Nodes;
-use crate::profile::{Meter, Timed, monotonic, unwrap, wrap};
+use crate::profile::{Meter, Timed, monotonic};
 use crate::shared::Shared;
+use crate::wrapping::{unwrap, wrap};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -33,7 +34,7 @@ impl Nodes {
         // Nothing runs but the run loop, whose time ends here.
         meter.turn_to_run_loop();
         for node in &mut self.nodes {
-            node.each_instance(|_, place| unwrap(place));
+            node.each_instance(|_, place| unwrap::<Timed>(place));
         }
     }
 }

@@ -3,11 +3,12 @@
 //! ledger accounts of elements that swaps removed.
 
 use crate::ledger::Former;
+use crate::observe::Observers;
 use crate::options::{OnPanic, Printer};
 use castanet_element::remote::Listener;
 use parking_lot::Mutex;
-use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 /// The channel of messages without a channel name.
 pub(crate) const DEFAULT: &str = "default";
@@ -31,6 +32,8 @@ pub(crate) struct Session {
     pub failed_calls: AtomicU64,
     /// Whether workers measure what elements cost ([`crate::profile`]).
     pub profiling: AtomicBool,
+    /// The packets that clients observe.
+    pub observers: Arc<Observers>,
     /// The ledger accounts of elements that hot swaps removed.
     pub former: Former,
 }
@@ -47,6 +50,7 @@ impl Session {
             panics: AtomicU64::new(0),
             failed_calls: AtomicU64::new(0),
             profiling: AtomicBool::new(false),
+            observers: Arc::default(),
             former: Former::default(),
         }
     }

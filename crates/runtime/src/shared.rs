@@ -129,6 +129,10 @@ impl Shared {
     /// Makes each worker return as soon as it is between two batches.
     pub(crate) fn halt(&self) {
         self.halted.store(true, Ordering::SeqCst);
+        self.wake_all();
+    }
+    /// Wakes the workers that sleep.
+    pub(crate) fn wake_all(&self) {
         for i in &self.inboxes {
             i.waker.wake();
         }

@@ -67,6 +67,9 @@ impl Worker {
                 self.core.read_clock();
             }
             self.take_mail(&shared, me);
+            if !self.nodes.observes(shared.session.observers.generation()) {
+                self.nodes.observe(&mut self.core);
+            }
             let sampled =
                 shared.session.profiling.load(Ordering::Relaxed) && self.nodes.begin_sample(me as u32);
             let more = self.run_tasks(&shared);
@@ -84,6 +87,7 @@ impl Worker {
                 self.sleep(&shared, me, drives);
             }
         }
+        self.nodes.end_observing(&mut self.core);
         // At the barrier, this worker still answers mail, because another worker may be waiting for an answer.
         shared.barrier.wait(&shared.inboxes, me, || shared.is_stopped(), || self.take_mail(&shared, me));
     }

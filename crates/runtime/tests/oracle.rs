@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_element::CallError;
-use castanet_runtime::Ledger;
+use castanet_runtime::{Ledger, Router};
 use castanet_testkit::random_graph::{Configuration, Wish};
 use castanet_testkit::{simulated, try_naive, try_router};
 use std::collections::BTreeMap;
@@ -51,10 +51,20 @@ fn values(
     out
 }
 
-fn fast(c: &Configuration, batch: usize) -> Result<Seen, String> {
+fn fast(c: &Configuration, batch: usize, observed: bool) -> Result<Seen, String> {
     let (options, log) = simulated(batch);
     let mut r = try_router(&c.text(), options)?;
+    if observed {
+        r.write(None, "trace", "t 1000").map_err(|e| e.to_string())?;
+        for (i, (name, _)) in c.elements().filter(|e| e.1 != "Sink").enumerate().take(3) {
+            // Elements without outputs cannot be tapped there.
+            let _ = r.write(None, "tap", &format!("t{i} {name} 5 0"));
+        }
+    }
     r.run().map_err(|e| e.to_string())?;
+    if observed && let Some(d) = trace_differs(&mut r) {
+        return Err(d);
+    }
     if r.waiting() != 0 {
         return Err(format!("{} packets left between elements", r.waiting()));
     }
@@ -77,6 +87,38 @@ fn naive(c: &Configuration) -> Result<Seen, String> {
     let drops = r.drops().into_iter().map(|((e, r), n)| ((e, r.name()), n)).collect();
     let ledger = booked(&r.ledger());
     Ok(Seen { records: log.lines(), drops, values, ledger })
+}
+
+/// Describes how a trace of all packets differs from the ledger. None if both say the same of each element, or if the
+/// trace does not have all packets.
+fn trace_differs(r: &mut Router) -> Option<String> {
+    let text = r.read(None, "trace", "t 0").unwrap();
+    let (head, lines) = text.split_once('\n').unwrap();
+    let ledger = r.ledger();
+    let chosen: u64 = head.split('\t').nth(2).unwrap().parse().unwrap();
+    let entered: u64 = ledger.accounts.iter().map(|a| a.entered).sum();
+    if chosen != entered || lines.contains("\tcut\t") {
+        return None;
+    }
+    let mut ends: BTreeMap<(String, String), u64> = BTreeMap::new();
+    for line in lines.lines() {
+        let words: Vec<&str> = line.split('\t').collect();
+        let what = match words[6] {
+            "left" | "ended" => "left",
+            "dropped" => words[7],
+            "gone" => "gone",
+            _ => continue,
+        };
+        *ends.entry((words[4].to_string(), what.to_string())).or_default() += 1;
+    }
+    let mut want = BTreeMap::new();
+    for a in &ledger.accounts {
+        let drops = a.drops.iter().map(|(r, n)| (r.to_string(), *n));
+        for (what, n) in drops.chain([("left".to_string(), a.left)]).filter(|d| d.1 > 0) {
+            want.insert((a.element.clone(), what), n);
+        }
+    }
+    map_difference("ends of packets, by ledger and by trace,", &want, &ends)
 }
 
 /// Groups records by place, source and path. The records of a group are in order.
@@ -119,10 +161,12 @@ fn map_difference<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
 fn differs(c: &Configuration, wish: Wish) -> Option<String> {
     let want = naive(c).ok()?;
     let batches: &[usize] = if wish.marks { &[1, 2, 3, 32, 256] } else { &[1] };
-    for &batch in batches {
-        let got = match fast(c, batch) {
+    // Traces see the same at all batch sizes above 1, because followed packets move alone.
+    let observed = [(&1, true), (&32, true)].into_iter().filter(|o| batches.contains(o.0));
+    for (&batch, observed) in batches.iter().map(|b| (b, false)).chain(observed) {
+        let got = match fast(c, batch, observed) {
             Ok(s) => s,
-            Err(e) => return Some(format!("batch {batch}: {e}")),
+            Err(e) => return Some(format!("batch {batch}, observed {observed}: {e}")),
         };
         let order = if batch == 1 && wish.exact {
             first_difference("records", &want.records, &got.records)
@@ -134,7 +178,7 @@ fn differs(c: &Configuration, wish: Wish) -> Option<String> {
         let more = || map_difference("handlers", &want.values, &got.values);
         let ledgers = || map_difference("ledger", &want.ledger, &got.ledger);
         if let Some(d) = order.or_else(other).or_else(more).or_else(ledgers) {
-            return Some(format!("batch {batch}: {d}"));
+            return Some(format!("batch {batch}, observed {observed}: {d}"));
         }
     }
     None

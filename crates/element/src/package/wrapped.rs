@@ -14,6 +14,9 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Code that runs around each call of an element.
+///
+/// The methods for calls that move packets run [`Wrap::call`] around the call of the element `inner`, unless a wrapper
+/// overrides them because it has to know the packets.
 pub trait Wrap: Send + 'static {
     /// Calls `f`, and runs the code of the wrapper around this call.
     fn call<R>(&self, f: impl FnOnce() -> R) -> R;
@@ -21,6 +24,91 @@ pub trait Wrap: Send + 'static {
     /// [`Wrap::call`].
     #[inline(always)]
     fn packets(&self, _: usize) {}
+
+    /// Runs an action on a packet.
+    #[inline]
+    fn action(&mut self, inner: &mut (impl Action + ?Sized), p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        self.call(|| {
+            self.packets(1);
+            inner.action(p, cx)
+        })
+    }
+    /// Runs an action on a batch.
+    #[inline]
+    fn action_batch(&mut self, inner: &mut (impl Action + ?Sized), batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.call(|| {
+            self.packets(batch.len());
+            inner.action_batch(batch, cx)
+        })
+    }
+    /// Pushes a batch to an element.
+    #[inline]
+    fn push(
+        &mut self,
+        inner: &mut (impl Element + ?Sized),
+        port: usize,
+        batch: &mut Batch,
+        cx: &mut Cx<'_>,
+    ) {
+        self.call(|| {
+            self.packets(batch.len());
+            inner.push(port, batch, cx)
+        })
+    }
+    /// Pushes a packet to an element.
+    #[inline]
+    fn push_one(&mut self, inner: &mut (impl Element + ?Sized), port: usize, p: Packet, cx: &mut Cx<'_>) {
+        self.call(|| {
+            self.packets(1);
+            inner.push_one(port, p, cx)
+        })
+    }
+    /// Pulls packets from an element.
+    #[inline]
+    fn pull(
+        &mut self,
+        inner: &mut (impl Element + ?Sized),
+        port: usize,
+        max: usize,
+        into: &mut Batch,
+        cx: &mut Cx<'_>,
+    ) {
+        let before = into.len();
+        self.call(|| {
+            inner.pull(port, max, into, cx);
+            self.packets(into.len().saturating_sub(before));
+        })
+    }
+    /// Pulls a packet from an element.
+    #[inline]
+    fn pull_one(
+        &mut self,
+        inner: &mut (impl Element + ?Sized),
+        port: usize,
+        cx: &mut Cx<'_>,
+    ) -> Option<Packet> {
+        self.call(|| {
+            let p = inner.pull_one(port, cx);
+            self.packets(usize::from(p.is_some()));
+            p
+        })
+    }
+    /// Gives the task of an element a turn.
+    #[inline]
+    fn task(&mut self, inner: &mut (impl Element + ?Sized), cx: &mut Cx<'_>) -> Turn {
+        let before = cx.outputs().waiting();
+        self.call(|| {
+            let turn = inner.task(cx);
+            self.packets(cx.outputs().waiting().saturating_sub(before));
+            turn
+        })
+    }
+    /// Runs `f`, which calls the element on behalf of a timer, a signal or a request to stop. The element may emit
+    /// packets.
+    #[inline]
+    fn event<R>(&mut self, cx: &mut Cx<'_>, f: impl FnOnce(&mut Cx<'_>) -> R) -> R {
+        self.call(|| f(cx))
+    }
 }
 
 /// Catches a panic in a shared library and raises it again in the program that loaded the library.
@@ -159,53 +247,28 @@ impl<T: Inner + ?Sized + 'static, W: Wrap> Lifecycle for Wrapped<T, W> {
 
 impl<T: Inner + Action + ?Sized + 'static, W: Wrap> Action for Wrapped<T, W> {
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        self.wrap.call(|| {
-            self.wrap.packets(1);
-            self.inner.action(p, cx)
-        })
+        self.wrap.action(&mut *self.inner, p, cx)
     }
     fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.wrap.call(|| {
-            self.wrap.packets(batch.len());
-            self.inner.action_batch(batch, cx)
-        })
+        self.wrap.action_batch(&mut *self.inner, batch, cx);
     }
 }
 
 impl<T: Inner + Element + ?Sized + 'static, W: Wrap> Element for Wrapped<T, W> {
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.wrap.call(|| {
-            self.wrap.packets(batch.len());
-            self.inner.push(port, batch, cx)
-        })
+        self.wrap.push(&mut *self.inner, port, batch, cx);
     }
     fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.wrap.call(|| {
-            self.wrap.packets(1);
-            self.inner.push_one(port, p, cx)
-        })
+        self.wrap.push_one(&mut *self.inner, port, p, cx);
     }
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        let before = into.len();
-        self.wrap.call(|| {
-            self.inner.pull(port, max, into, cx);
-            self.wrap.packets(into.len().saturating_sub(before));
-        })
+        self.wrap.pull(&mut *self.inner, port, max, into, cx);
     }
     fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        self.wrap.call(|| {
-            let p = self.inner.pull_one(port, cx);
-            self.wrap.packets(usize::from(p.is_some()));
-            p
-        })
+        self.wrap.pull_one(&mut *self.inner, port, cx)
     }
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        let before = cx.outputs().waiting();
-        self.wrap.call(|| {
-            let turn = self.inner.task(cx);
-            self.wrap.packets(cx.outputs().waiting().saturating_sub(before));
-            turn
-        })
+        self.wrap.task(&mut *self.inner, cx)
     }
     fn plain_turns(&self, cx: &Cx<'_>) -> usize {
         self.wrap.call(|| self.inner.plain_turns(cx))
@@ -214,13 +277,13 @@ impl<T: Inner + Element + ?Sized + 'static, W: Wrap> Element for Wrapped<T, W> {
         self.wrap.call(|| self.inner.level())
     }
     fn timer(&mut self, id: u16, cx: &mut Cx<'_>) {
-        self.wrap.call(|| self.inner.timer(id, cx))
+        self.wrap.event(cx, |cx| self.inner.timer(id, cx));
     }
     fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {
-        self.wrap.call(|| self.inner.signal(signal, cx))
+        self.wrap.event(cx, |cx| self.inner.signal(signal, cx));
     }
     fn drive(&mut self, cx: &mut Cx<'_>) -> Drive {
-        self.wrap.call(|| self.inner.drive(cx))
+        self.wrap.event(cx, |cx| self.inner.drive(cx))
     }
 }
 
@@ -327,7 +390,9 @@ mod tests {
                 if matches!(method, "take_over" | "take_state") {
                     continue;
                 }
-                assert!(wrapped.contains(&format!("self.inner.{method}(")), "{name}::{method}");
+                let direct = wrapped.contains(&format!("self.inner.{method}("));
+                let by_wrapper = wrapped.contains(&format!("self.wrap.{method}(&mut *self.inner"));
+                assert!(direct || by_wrapper, "{name}::{method}");
                 methods += 1;
             }
         }

@@ -94,6 +94,26 @@ impl<'a> Outputs<'a> {
         let edges = self.edges.iter().skip(base as usize).take(count as usize);
         edges.map(|e| e.batch.len()).sum::<usize>() + usize::from(self.slot.is_some())
     }
+    /// Writes to `lengths` how many packets wait on the edges of the running element, by edge.
+    pub fn lengths(&self, lengths: &mut Vec<usize>) {
+        let EdgeRange { base, count, .. } = self.range;
+        lengths.clear();
+        let edges = self.edges.iter().skip(base as usize).take(count as usize);
+        lengths.extend(edges.map(|e| e.batch.len()));
+    }
+    /// Calls `visit` with each packet that the running element has emitted since [`Outputs::lengths`] returned `before`, and
+    /// with the number of its output.
+    pub fn emitted_since(&mut self, before: &[usize], mut visit: impl FnMut(usize, &mut Packet)) {
+        let EdgeRange { base, count, skip, .. } = self.range;
+        let first = usize::from(skip != 0);
+        let edges = self.edges.iter_mut().skip(base as usize).take(count as usize);
+        for (i, (edge, before)) in edges.zip(before).enumerate() {
+            edge.batch.iter_mut().skip(*before).for_each(|p| visit(i + first, p));
+        }
+        if let Some(p) = &mut self.slot {
+            visit(self.slot_edge.wrapping_sub(base) as usize, p);
+        }
+    }
     /// Returns the edge with index `i`.
     #[inline(always)]
     pub fn edge_at(&mut self, i: usize) -> Option<&mut Edge> {

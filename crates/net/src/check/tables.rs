@@ -2,8 +2,9 @@
 //! The configuration of elements as the check of a network needs it: routes, classifiers, numbers.
 
 use crate::topology::arguments;
-use castanet_classify::{Program, names};
+use castanet_classify::Program;
 use castanet_graph::Graph;
+use castanet_graph::filter::FilterNames;
 use castanet_lang::Element;
 use castanet_lang::args::{split, words};
 use castanet_spec::{ArgCx, ArgValue, Names, Origin, Prefix};
@@ -84,7 +85,7 @@ pub fn known(graph: &Graph, names: &Names) -> Vec<Known> {
             let cx = ArgCx { scope: element.scope(), names, origin: Origin::Operator };
             let all = arguments(&element.config);
             let texts: Vec<&str> = all.iter().map(String::as_str).collect();
-            let config_names = ConfigNames(ArgCx { ..cx });
+            let config_names = FilterNames(ArgCx { ..cx });
             let program = match class {
                 _ if ROUTE_TABLES.contains(&class) => return Known::Table(Table::new(element, &cx)),
                 "Classifier" => Program::from_classifier(&texts).ok(),
@@ -121,28 +122,4 @@ pub fn addresses_in(config: &str, cx: &ArgCx<'_>) -> Vec<Prefix> {
     let separators = |c: char| c.is_whitespace() || "(),&|!=<>?".contains(c);
     let words = config.split(separators).filter(|w| w.contains('.') || w.contains(':'));
     words.filter_map(|w| Prefix::read(w, cx, true).ok()).collect()
-}
-
-/// The names of a configuration, for the languages of classifiers.
-struct ConfigNames<'a>(ArgCx<'a>);
-
-impl names::Names for ConfigNames<'_> {
-    fn ip(&self, name: &str) -> Option<[u8; 4]> {
-        Ipv4Addr::parse(name, &self.0).ok().map(|a| a.octets())
-    }
-    fn net(&self, name: &str) -> Option<([u8; 4], [u8; 4])> {
-        let p = Prefix::read(name, &self.0, false).ok()?;
-        Some((p.network().octets(), p.mask().octets()))
-    }
-    fn ether(&self, name: &str) -> Option<[u8; 6]> {
-        EtherAddr::parse(name, &self.0).ok().map(|a| a.0)
-    }
-    fn port(&self, name: &str, proto: Option<u8>) -> Option<u16> {
-        let find = |p| self.0.names.defined_port(self.0.scope, name, p);
-        proto.map_or_else(|| find(6).or_else(|| find(17)), find)
-    }
-    fn service(&self, name: &str, proto: Option<u8>) -> Option<u16> {
-        let find = |p| self.0.names.port("", name, p);
-        proto.map_or_else(|| find(6).or_else(|| find(17)), find)
-    }
 }

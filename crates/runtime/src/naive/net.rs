@@ -299,7 +299,10 @@ impl Router for Net {
                     self.shared.stop(requests(value));
                     Ok(())
                 }
-                GlobalWrite::Timewarp | GlobalWrite::Profile | GlobalWrite::Swap(_) => Err(missing),
+                GlobalWrite::Timewarp
+                | GlobalWrite::Profile
+                | GlobalWrite::Request(_)
+                | GlobalWrite::Swap(_) => Err(missing),
             };
         };
         if !self.has(core, element, handler).1 {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A router whose packets are observed: one that runs elsewhere, or one in this process.
+
+use crate::ctl::Failure;
+use castanet_control::Client;
+use castanet_element::remote::Remote;
+use castanet_runtime::Running;
+use castanet_spec::Origin;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
+
+/// A router whose packets can be observed.
+pub trait Observed {
+    /// Reads a global handler with parameters, or a handler `ELEMENT.HANDLER` without.
+    ///
+    /// # Errors
+    /// When the router refuses, or cannot be reached.
+    fn read(&mut self, handler: &str, parameters: &str) -> Result<String, Failure>;
+    /// Writes a global handler.
+    ///
+    /// # Errors
+    /// When the router refuses, or cannot be reached.
+    fn write(&mut self, handler: &str, value: &str) -> Result<(), Failure>;
+}
+
+impl Observed for Client {
+    fn read(&mut self, handler: &str, parameters: &str) -> Result<String, Failure> {
+        Ok(self.read_text(handler, parameters)?)
+    }
+    fn write(&mut self, handler: &str, value: &str) -> Result<(), Failure> {
+        Client::write(self, handler, value.as_bytes())?;
+        Ok(())
+    }
+}
+
+impl Observed for Arc<Running> {
+    fn read(&mut self, handler: &str, parameters: &str) -> Result<String, Failure> {
+        let (element, handler) = match handler.rsplit_once('.') {
+            Some((element, handler)) => (Some(element), handler),
+            None => (None, handler),
+        };
+        Remote::read(self.as_ref(), element, handler, parameters).map_err(|e| Failure::Here(e.to_string()))
+    }
+    fn write(&mut self, handler: &str, value: &str) -> Result<(), Failure> {
+        let done = Remote::write(self.as_ref(), Origin::Operator, None, handler, value);
+        done.map(drop).map_err(|e| Failure::Here(e.to_string()))
+    }
+}
+
+/// The lines that a trace or tap has recorded since the last reading.
+pub struct Lines {
+    /// The number of lines that were lost so far.
+    pub lost: u64,
+    /// What the router says of the trace or tap itself.
+    pub state: Vec<String>,
+    pub lines: Vec<String>,
+}
+
+/// A trace or tap of a router. It ends when this value is dropped.
+pub struct Session<'r, R: Observed> {
+    pub router: &'r mut R,
+    handler: &'static str,
+    id: String,
+    next: u64,
+}
+
+impl<'r, R: Observed> Session<'r, R> {
+    /// Begins a trace or tap, with the request `request`.
+    ///
+    /// # Errors
+    /// When the router refuses, or cannot be reached.
+    pub fn begin(router: &'r mut R, handler: &'static str, request: &str) -> Result<Session<'r, R>, Failure> {
+        // Any name that no other client has. The keys of `RandomState` are random.
+        let id = format!("{:016x}", RandomState::new().hash_one(handler));
+        router.write(handler, &format!("{id} {request}"))?;
+        Ok(Session { router, handler, id, next: 0 })
+    }
+    /// Returns the lines since the last reading.
+    ///
+    /// # Errors
+    /// When the router cannot be reached, or the trace has ended.
+    pub fn read(&mut self) -> Result<Lines, Failure> {
+        let text = self.router.read(self.handler, &format!("{} {}", self.id, self.next))?;
+        let mut lines = text.lines();
+        let mut head = lines.next().unwrap_or_default().split('\t');
+        let mut number = || head.next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+        let (first, lost) = (number(), number());
+        let state = head.map(String::from).collect();
+        let lines: Vec<String> = lines.map(String::from).collect();
+        self.next = first + lines.len() as u64;
+        Ok(Lines { lost, state, lines })
+    }
+}
+
+impl<R: Observed> Drop for Session<'_, R> {
+    fn drop(&mut self) {
+        // If the router has gone, nothing is left to end.
+        let _ = self.router.write(self.handler, &format!("{} end", self.id));
+    }
+}
