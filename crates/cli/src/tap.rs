@@ -16,11 +16,9 @@ use std::time::{Duration, Instant};
 
 /// `castanet tap`.
 #[derive(Args)]
-#[command(
-    after_help = "Examples:\n  castanet tap router.sock 'queue[0]' --write queue.pcapng\n  \
+#[command(after_help = "Examples:\n  castanet tap router.sock 'queue[0]' --write queue.pcapng\n  \
     castanet tap 7777 '[0]rt' 'icmp' | wireshark -k -i -\n  castanet tap 7777 'arpq' -n 5 | tshark -r -\n\n\
-    Exit codes: 0 done, 1 an error, 2 the command line was wrong, 3 no connection to the router."
-)]
+    Exit codes: 0 done, 1 an error, 2 the command line was wrong, 3 no connection to the router.")]
 pub struct Tap {
     #[command(flatten)]
     pub connection: Connection,

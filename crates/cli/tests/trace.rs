@@ -13,7 +13,9 @@ fn frame(ttl: u8) -> String {
     let header = format!("4500001c00000000{ttl:02x}1100000a0000010a000002");
     let sum = (0..10).map(|i| u32::from_str_radix(&header[4 * i..4 * i + 4], 16).unwrap()).sum::<u32>();
     let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
-    format!("020000000002 020000000001 0800 4500001c00000000 {ttl:02x}11 {sum:04x} 0a000001 0a000002 0007000900080000")
+    format!(
+        "020000000002 020000000001 0800 4500001c00000000 {ttl:02x}11 {sum:04x} 0a000001 0a000002 0007000900080000"
+    )
 }
 
 /// Packets of two sources pass some elements, and wait in a queue for half a second.
@@ -46,9 +48,9 @@ packet 1: 42 bytes, 10.0.0.1 -> 10.0.0.2, udp
        0 ns  copy 1  tee :: Tee              made, to [1]
        0 ns          queue :: Queue          held
        0 ns  copy 1  copies :: Discard       ended: discarded
-       0 ns          queue :: Queue          to [0]; held for 0 ns
-       0 ns          DelayUnqueue@8          held
-   500.0 ms          DelayUnqueue@8          to [0]; held for 500.0 ms
+       2 ns          queue :: Queue          to [0]; held for 2 ns
+       2 ns          DelayUnqueue@9          held
+   500.0 ms          DelayUnqueue@9          to [0]; held for 500.0 ms
    500.0 ms          encap :: EtherEncap     to [0]; 14 bytes prepended
    500.0 ms          sent :: Discard         ended: discarded
 ";
@@ -79,17 +81,25 @@ fn tshark(b: &Bench, args: &[&str]) -> Option<Vec<String>> {
 fn packets_of_a_running_router_are_followed() {
     let b = Bench::new();
     let _live = start(&b);
-    let ran = b.run("castanet", &["trace", "s", "ttl", "1", "-n", "2", "--json", "--write", "way.pcapng"], "");
+    let ran =
+        b.run("castanet", &["trace", "s", "ttl", "1", "-n", "2", "--json", "--write", "way.pcapng"], "");
     assert_eq!((ran.err.as_str(), ran.code), ("", 0));
     let packets = objects(&ran.out);
     assert_eq!(packets.len(), 2);
     for (n, packet) in (1..).zip(&packets) {
         assert_eq!((&packet["packet"], &packet["is_whole"]), (&n.into(), &true.into()));
-        let steps: Vec<String> = packet["steps"].as_array().unwrap().iter().map(|s| format!("{} {}", s["element"], s["event"])).collect();
+        let steps: Vec<String> = packet["steps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|s| format!("{} {}", s["element"], s["event"]))
+            .collect();
         let want = ["bad entered", "in out", "strip out", "check out", "ttl out", "expired ended"];
         assert_eq!(steps.join(", ").replace('"', ""), want.join(", "));
     }
-    if let Some(lines) = tshark(&b, &["-r", "way.pcapng", "-T", "fields", "-e", "frame.comment", "-e", "ip.ttl"]) {
+    if let Some(lines) =
+        tshark(&b, &["-r", "way.pcapng", "-T", "fields", "-e", "frame.comment", "-e", "ip.ttl"])
+    {
         let comment = |what: &str| format!("packet 1: {what}\t1");
         let want = [
             comment("bad :: RatedSource entered, to [0]"),
@@ -172,7 +182,11 @@ fn taps_are_captures() {
     for (point, filter) in [("in", ""), ("[0]strip", "ttl 64")] {
         let ran = b.run("castanet", &["tap", "s", point, filter, "-n", "4", "--write", "t.pcapng"], "");
         assert_eq!((ran.code, ran.err.as_str(), ran.out.as_str()), (0, "4 packets copied\n", ""));
-        let Some(lines) = tshark(&b, &["-r", "t.pcapng", "-T", "fields", "-e", "eth.dst", "-e", "ip.dst", "-e", "ip.ttl"]) else { continue };
+        let Some(lines) =
+            tshark(&b, &["-r", "t.pcapng", "-T", "fields", "-e", "eth.dst", "-e", "ip.dst", "-e", "ip.ttl"])
+        else {
+            continue;
+        };
         assert_eq!(lines.len(), 4);
         for line in &lines {
             assert!(line.starts_with("02:00:00:00:00:02\t10.0.0.2\t"), "{line}");
@@ -185,7 +199,8 @@ fn taps_are_captures() {
     let mut tap = Live(tap.spawn().unwrap());
     let out = tap.0.stdout.take().unwrap();
     let mut c = Command::new("tshark");
-    let read = c.args(["-n", "-r", "-", "-T", "fields", "-e", "frame.len", "-e", "frame.cap_len", "-e", "ip.ttl"]);
+    let read =
+        c.args(["-n", "-r", "-", "-T", "fields", "-e", "frame.len", "-e", "frame.cap_len", "-e", "ip.ttl"]);
     let Ok(read) = read.stdin(out).stderr(Stdio::null()).output() else {
         println!("SKIP: no tshark to read the capture");
         return;

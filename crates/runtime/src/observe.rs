@@ -16,8 +16,8 @@ use castanet_spec::{ArgCx, Names};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tap::{Point, Tap};
 use std::time::{Duration, Instant};
+use tap::{Point, Tap};
 use trace::{Trace, Tracer};
 
 /// The maximum number of traces, and of taps.

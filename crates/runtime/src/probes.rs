@@ -116,5 +116,4 @@ impl Nodes {
             self.observed.generation = u32::MAX;
         }
     }
-
 }

@@ -133,18 +133,11 @@ mod tests {
             (at(28, &[1, 2, 3, 4, 5, 6, 0, 0]), vec![Change::Length(6, 8)]),
             (
                 at(28, &[1, 8, 9, 4, 5, 7]),
-                vec![
-                    Change::Bytes(1..3, vec![2, 3], vec![8, 9]),
-                    Change::Bytes(5..6, vec![6], vec![7]),
-                ],
+                vec![Change::Bytes(1..3, vec![2, 3], vec![8, 9]), Change::Bytes(5..6, vec![6], vec![7])],
             ),
             (
                 at(30, &[3, 0, 5]),
-                vec![
-                    Change::Stripped(2),
-                    Change::Length(4, 3),
-                    Change::Bytes(1..2, vec![4], vec![0]),
-                ],
+                vec![Change::Stripped(2), Change::Length(4, 3), Change::Bytes(1..2, vec![4], vec![0])],
             ),
         ] {
             assert_eq!(changes(&before, &after), want, "{after:?}");
@@ -154,7 +147,11 @@ mod tests {
     #[test]
     fn annotations_have_their_names() {
         let before = at(28, &[1; 20]);
-        let with = |network, annotations: &[u8]| Bytes { network, annotations: annotations.to_vec(), ..before.clone() };
+        let with = |network, annotations: &[u8]| Bytes {
+            network,
+            annotations: annotations.to_vec(),
+            ..before.clone()
+        };
         assert_eq!(changes(&before, &with(Some(14), &[])), [Change::Header(Some(14))]);
         let mut paint = vec![0; 17];
         paint[16] = 3;

@@ -17,7 +17,8 @@ pub fn trace(a: &Trace) -> Result<(), Failure> {
     let available = BuiltIn::all().available(None);
     let Loaded { sources, graph, mut diagnostics, classes, text, .. } =
         load_in(&available, &source, Unknown::Error);
-    let clock = if a.simtime { Clock::simulated(crate::run::simulated("1000000000")?) } else { Clock::real() };
+    let clock =
+        if a.simtime { Clock::simulated(crate::run::simulated("1000000000")?) } else { Clock::real() };
     let options = Options { clock, config: text, ..Options::default() };
     let built = build(graph, classes, &sources, options, &mut diagnostics);
     show(&sources, &diagnostics, a.json);

@@ -43,13 +43,7 @@ pub trait Wrap: Send + 'static {
     }
     /// Pushes a batch to an element.
     #[inline]
-    fn push(
-        &mut self,
-        inner: &mut (impl Element + ?Sized),
-        port: usize,
-        batch: &mut Batch,
-        cx: &mut Cx<'_>,
-    ) {
+    fn push(&mut self, inner: &mut (impl Element + ?Sized), port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.call(|| {
             self.packets(batch.len());
             inner.push(port, batch, cx)

@@ -147,7 +147,11 @@ impl Probe {
             cx.core().entries_of(me).find(|e| e.0 == entry).is_some_and(|e| e.1 > was)
         };
         call.made |= call.before.as_ref().is_some_and(|b| grew(b, Entry::Made, cx));
-        let own = call.before.as_ref().map(|b| self.tracer().pulled(self.site.worker).end(b.calls)).unwrap_or_default();
+        let own = call
+            .before
+            .as_ref()
+            .map(|b| self.tracer().pulled(self.site.worker).end(b.calls))
+            .unwrap_or_default();
         if let Some((port, packets)) = returned {
             for p in packets {
                 self.passed(&mut call, port, p, now);
@@ -307,13 +311,7 @@ impl Wrap for Probe {
         cx.return_batch(all);
     }
 
-    fn push(
-        &mut self,
-        inner: &mut (impl Element + ?Sized),
-        port: usize,
-        batch: &mut Batch,
-        cx: &mut Cx<'_>,
-    ) {
+    fn push(&mut self, inner: &mut (impl Element + ?Sized), port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         if self.is_idle(Some(port)) {
             return inner.push(port, batch, cx);
         }

@@ -57,7 +57,9 @@ impl Point {
     /// The graph has no such port.
     pub(crate) fn places(&self, graph: &Graph) -> Result<Vec<(usize, Side, usize)>, HandlerError> {
         let missing = |what: String| HandlerError::from(what);
-        let e = graph.find(&self.element).ok_or_else(|| missing(format!("no element named '{}'", self.element)))?;
+        let e = graph
+            .find(&self.element)
+            .ok_or_else(|| missing(format!("no element named '{}'", self.element)))?;
         let (ports, word) = match self.side {
             Side::Input => (graph.inputs(e), "input"),
             Side::Output => (graph.outputs(e), "output"),

@@ -222,7 +222,11 @@ impl Tracer {
         self.state.lock().traces.len()
     }
     /// Returns the log of a trace from a line on. None if there is no such trace.
-    pub(crate) fn read(&self, id: &str, from: &str) -> Option<Result<String, castanet_element::HandlerError>> {
+    pub(crate) fn read(
+        &self,
+        id: &str,
+        from: &str,
+    ) -> Option<Result<String, castanet_element::HandlerError>> {
         let state = self.state.lock();
         let trace = state.traces.iter().find(|t| t.id == id)?;
         let live = state.packets.values().filter(|f| f.trace.id == id).count();
@@ -312,14 +316,7 @@ impl Tracer {
 
 impl Followed {
     /// Records an event. Returns false if the packet has too many lines: it is not followed any further.
-    fn record(
-        &self,
-        site: &Site,
-        input: Option<usize>,
-        event: Event,
-        p: Option<&Packet>,
-        now: i64,
-    ) -> bool {
+    fn record(&self, site: &Site, input: Option<usize>, event: Event, p: Option<&Packet>, now: i64) -> bool {
         let lines = self.family.lines.fetch_add(1, Ordering::Relaxed);
         if lines > LINES {
             return false;
