@@ -132,7 +132,8 @@ pub enum Command {
     /// List the devices of this host, and how a router can receive from and send to each.
     #[command(after_help = "Examples:\n  castanet devices\n  castanet devices eth0 --json")]
     Devices(crate::devices::Devices),
-    /// Find what routers left behind on this host when they were killed.
+    /// Find what stands in the way of a router on this host, and mend it.
+    #[command(after_help = crate::doctor::EXAMPLES)]
     Doctor(crate::doctor::Doctor),
     /// Measure forwarding rates and latencies of operations.
     #[command(after_help = "Examples:\n  castanet bench fig8 --batch 1,32 --instructions --svg fig8.svg\n  \
