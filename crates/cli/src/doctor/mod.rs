@@ -64,6 +64,9 @@ pub const EXAMPLES: &str = "Examples:\n  castanet doctor\n  sudo castanet doctor
     castanet doctor router.click --level warning --only forwarding,mtu\n\n\
     Exit codes: 0 nothing found, or all of it mended; 1 findings remain; 2 an error.";
 
+/// How often a host is mended and examined again. Changes that bring each other about would not end.
+const ROUNDS: usize = 3;
+
 /// Examines a host with some checks.
 ///
 /// # Errors
@@ -101,27 +104,31 @@ impl Patient<'_> {
     }
 
     /// Makes the changes that mend findings. Then examines the host again, because a change that the kernel has accepted
-    /// need not have an effect.
+    /// need not have an effect, and because a change may bring something else about: the MTU of a device may no longer fit
+    /// its other end. That is mended too.
     fn mend(&self, all: &mut Vec<Reported>, checks: &[&Check], level: Severity) -> Result<(), String> {
-        let host = Host::new(self.root, self.kernel)?;
-        for r in all.iter_mut() {
-            if let Mend::Change(change) = &r.finding.mend {
-                r.outcome = host.change(change).map_or_else(Outcome::Failed, |()| Outcome::Mended);
+        let mut done = 0;
+        for _ in 0..ROUNDS {
+            let host = Host::new(self.root, self.kernel)?;
+            for r in all.iter_mut().skip(done) {
+                if let Mend::Change(change) = &r.finding.mend {
+                    r.outcome = host.change(change).map_or_else(Outcome::Failed, |()| Outcome::Mended);
+                }
             }
-        }
-        let after = self.examine(checks, level)?;
-        for r in all.iter_mut().filter(|r| r.outcome == Outcome::Mended) {
-            if after.iter().any(|a| a.finding == r.finding) {
-                r.outcome = Outcome::Failed("the kernel made the change, but it had no effect".into());
+            done = all.len();
+            let after = self.examine(checks, level)?;
+            for r in all.iter_mut().filter(|r| r.outcome == Outcome::Mended) {
+                if after.iter().any(|a| a.finding == r.finding) {
+                    r.outcome = Outcome::Failed("the kernel made the change, but it had no effect".into());
+                }
             }
+            let is_new = |a: &Reported| all.iter().all(|r| r.finding.what != a.finding.what);
+            let new: Vec<Reported> = after.into_iter().filter(is_new).collect();
+            if new.is_empty() {
+                break;
+            }
+            all.extend(new);
         }
-        // What a change has brought about.
-        all.extend(
-            after
-                .into_iter()
-                .filter(|a| all.iter().all(|r| r.finding.what != a.finding.what))
-                .collect::<Vec<_>>(),
-        );
         Ok(())
     }
 }
