@@ -84,7 +84,7 @@ fn troubles_are_found_and_mended() {
         scenario(
             "devices",
             FORWARDS,
-            "ip link set vb down",
+            "ip link set vb down; until ip link show va | grep -q 'state LOWERLAYERDOWN'; do sleep 0.01; done",
             "va has no carrier: its other end vb is down",
             ("ip -o link show up dev vb; echo .", ".", "vb@va"),
         );

@@ -21,13 +21,14 @@ use crate::load::{Loaded, Source, complain, load, show};
 use castanet_lang::Unknown;
 use checks::{CHECKS, Check};
 use clap::Args;
-use finding::{Mend, Severity};
+use finding::{Change, Mend, Severity};
 use host::{Host, Kernel};
 use report::{Outcome, Reported};
 use scope::Scope;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// `castanet doctor`.
 #[derive(Args)]
@@ -66,6 +67,9 @@ pub const EXAMPLES: &str = "Examples:\n  castanet doctor\n  sudo castanet doctor
 
 /// How often a host is mended and examined again. Changes that bring each other about would not end.
 const ROUNDS: usize = 3;
+/// How often, and at which interval, a device that was brought up is looked at.
+const LOOKS: usize = 20;
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Examines a host with some checks.
 ///
@@ -103,6 +107,29 @@ impl Patient<'_> {
         self.configuration.map_or_else(|| Scope::machine(host), |(graph, file)| Scope::of(graph, file))
     }
 
+    /// Examines the host again after changes. If one brought a device up, waits for its carrier: the kernel tells it up to
+    /// a second later.
+    fn examine_when_up(
+        &self,
+        all: &[Reported],
+        checks: &[&Check],
+        level: Severity,
+    ) -> Result<Vec<Reported>, String> {
+        let is_up = |r: &Reported| {
+            r.outcome == Outcome::Mended && matches!(r.finding.mend, Mend::Change(Change::Up { .. }))
+        };
+        let brought_up = all.iter().find(|r| is_up(r));
+        let mut after = self.examine(checks, level)?;
+        for _ in 0..LOOKS {
+            if brought_up.is_none_or(|up| after.iter().all(|a| a.check != up.check)) {
+                break;
+            }
+            std::thread::sleep(LOOK);
+            after = self.examine(checks, level)?;
+        }
+        Ok(after)
+    }
+
     /// Makes the changes that mend findings. Then examines the host again, because a change that the kernel has accepted
     /// need not have an effect, and because a change may bring something else about: the MTU of a device may no longer fit
     /// its other end. That is mended too.
@@ -116,7 +143,7 @@ impl Patient<'_> {
                 }
             }
             done = all.len();
-            let after = self.examine(checks, level)?;
+            let after = self.examine_when_up(all, checks, level)?;
             for r in all.iter_mut().filter(|r| r.outcome == Outcome::Mended) {
                 if after.iter().any(|a| a.finding == r.finding) {
                     r.outcome = Outcome::Failed("the kernel made the change, but it had no effect".into());
