@@ -100,7 +100,7 @@ pub enum Command {
     #[command(
         after_help = "Compounds are frames around their elements. A browser folds a compound when its name is clicked.\n\n\
         Examples:\n  castanet graph router.click -o router.svg\n  castanet graph router.click --fold Interface -o router.svg\n  \
-        castanet graph router.click --dot | dot -Tpdf -o router.pdf"
+        castanet graph router.click --dot | dot -Tpdf -o router.pdf\n  castanet graph --live router.sock -o now.svg"
     )]
     Graph(Graph),
     /// Show a configuration as an HTML page: the source with links and facts about ports, the drawing, and a list of elements.
@@ -136,7 +136,8 @@ pub enum Command {
     /// List the devices of this host, and how a router can receive from and send to each.
     #[command(after_help = "Examples:\n  castanet devices\n  castanet devices eth0 --json")]
     Devices(crate::devices::Devices),
-    /// Find what routers left behind on this host when they were killed.
+    /// Find what stands in the way of a router on this host, and mend it.
+    #[command(after_help = crate::doctor::EXAMPLES)]
     Doctor(crate::doctor::Doctor),
     /// Measure forwarding rates and latencies of operations.
     #[command(after_help = "Examples:\n  castanet bench fig8 --batch 1,32 --instructions --svg fig8.svg\n  \
@@ -438,6 +439,16 @@ pub struct Graph {
     /// Draw all compounds as single boxes.
     #[arg(long, conflicts_with = "fold")]
     pub fold_all: bool,
+    /// Open compounds down to this depth: 1 opens the compounds of the configuration, but not those inside them.
+    #[arg(long, value_name = "N", conflicts_with_all = ["fold", "fold_all"])]
+    pub depth: Option<usize>,
+    /// Show the packets per second on the connections of the running router at this address. Without FILE, its
+    /// configuration is drawn.
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::ctl::address, conflicts_with_all = ["gml", "graphml"])]
+    pub live: Option<castanet_control::client::Address>,
+    /// With --live: seconds over which packets are counted.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = crate::ctl::seconds)]
+    pub interval: std::time::Duration,
     /// Print the drawing in the DOT language of Graphviz, with compounds as clusters.
     #[arg(long, group = "form")]
     pub dot: bool,

@@ -41,3 +41,41 @@ fn a_compound_that_does_not_exist_is_an_error() {
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (1, "", listed));
     assert_eq!(b.run("castanet", &["graph", "r.click", "--fold", "one", "--fold-all"], "").code, 2);
 }
+
+#[test]
+fn compounds_are_open_down_to_a_depth() {
+    let b = Bench::new();
+    b.file("r.click", TEXT);
+    for (depth, frames, folded) in [("0", 0, 2), ("1", 2, 2), ("2", 4, 0)] {
+        let ran = b.run("castanet", &["graph", "r.click", "--depth", depth], "");
+        let drawn = ran.out.split("<g class=\"legend\">").next().unwrap();
+        assert_eq!(drawn.matches("class=\"head\"").count(), frames, "{depth}");
+        assert_eq!(drawn.matches("class=\"box compound\"").count(), folded, "{depth}");
+    }
+    assert_eq!(b.run("castanet", &["graph", "r.click", "--depth", "1", "--fold-all"], "").code, 2);
+}
+
+#[test]
+fn rates_of_a_running_router_are_drawn() {
+    let b = Bench::new();
+    let socket = b.folder.path().join("router.sock");
+    let text = "elementclass In { RatedSource(RATE 2000) -> output } In -> c :: Counter -> Discard;";
+    let mut router = std::process::Command::new(common::BINARY);
+    router.args(["run", "-q", "-u"]).arg(&socket).args(["-e", text]);
+    let _router = common::Live(router.stdout(std::process::Stdio::null()).spawn().unwrap());
+    castanet_testkit::until("the router listens", || socket.exists());
+    let ran = b.run("castanet", &["graph", "--live", "router.sock", "--interval", "0.2"], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    // The configuration comes from the router, with its compound. All of its connections have a rate.
+    assert!(ran.out.contains("In@1 :: In"), "{}", ran.out);
+    assert_eq!(ran.out.matches("packets per second</title>").count(), 3, "{}", ran.out);
+    assert!(ran.out.contains("class=\"rate\""));
+    let dot = b.run("castanet", &["graph", "--live", "router.sock", "--interval", "0.2", "--dot"], "");
+    assert_eq!(
+        dot.out.matches("[label=\"").count() - dot.out.matches(" [label=\"{").count(),
+        2,
+        "{}",
+        dot.out
+    );
+    assert_eq!(b.run("castanet", &["graph", "--live", "nothing.sock"], "").code, 3);
+}

@@ -26,6 +26,7 @@ struct Attr {
     ledger_role: Vec<Ident>,
     ends: Vec<Ident>,
     capabilities: Vec<Ident>,
+    host: Vec<Ident>,
     flags: Vec<String>,
 }
 
@@ -65,6 +66,7 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
                 "ledger" => out.ledger_role = list(&m)?,
                 "ends" => out.ends = list(&m)?,
                 "capabilities" => out.capabilities = list(&m)?,
+                "host" => out.host = list(&m)?,
                 "task" | "copies" | "descending" | "fifo" | "clock" | "config_follows" | "information"
                 | "build" | "lifecycle" | "handlers" => {
                     out.flags.push(key);
@@ -212,7 +214,7 @@ fn counts(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
 /// Generates the implementation of `Class`, which contains the declaration of the class.
 fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'_>) -> TokenStream {
     let Checked { name, ports, processing, packets, doc, workers, offload, reconfigure, depends } = checked;
-    let Attr { aliases, drops, ends, capabilities, .. } = attr;
+    let Attr { aliases, drops, ends, capabilities, host, .. } = attr;
     let text = |key: &str| attr.text.get(key).map(LitStr::value);
     let flow = text("flow").unwrap_or_else(|| "x/x".into());
     let (alignment, takes_state) =
@@ -258,6 +260,7 @@ fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'
                 ledger_role: #ledger_role #leaves,
                 ends: &[#(::castanet_element::spec::Reason::#ends),*],
                 capabilities: &[#(::castanet_element::spec::Capability::#capabilities),*],
+                host: &[#(::castanet_element::spec::HostUse::#host),*],
                 task: #task,
                 copies: #copies,
                 descending: #descending,

@@ -61,7 +61,8 @@ pub enum Drive {
 /// this argument, `alignment`, `workers = replicate | share | exclusive`, `offload = transparent | aware | none`,
 /// `effects(prints, files, calls, stops)`, `reconfigure = keeps | restarts` (its handler `config` can be
 /// written), `takes_state = "what moves"`, `drops(Reason, ...)`, `ledger(enters, makes, leaves, holds)` and
-/// `ends(Reason, ...)` for the ledger ([`LedgerRole`](castanet_spec::LedgerRole)), `capabilities(Storage, ...)`, and
+/// `ends(Reason, ...)` for the ledger ([`LedgerRole`](castanet_spec::LedgerRole)), `capabilities(Storage, ...)`,
+/// `host(Receives, ...)` ([`HostUse`](castanet_spec::HostUse)), and
 /// `depends = packet | order` ([`Depends`](castanet_spec::Depends)), and
 /// these flags: `task`, `copies`, `descending` (packets on higher outputs go first), `fifo`, `clock`, `config_follows`
 /// (a write to the handler of an argument also changes `config`), `information`, `build` (the class implements

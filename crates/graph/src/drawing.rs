@@ -7,6 +7,7 @@
 //! - `scene`: the boxes and lines of each compound
 //! - `card`: the text and the size of boxes
 //! - `place`: positions in the whole drawing
+//! - `rate`: packets per second as a short text
 //! - `symbols`: ports, arrow heads and the legend
 //! - `svg`, `dot`, `gml`, `graphml`: the output formats
 
@@ -17,6 +18,7 @@ mod gml;
 mod graphml;
 mod layout;
 mod place;
+mod rate;
 mod scene;
 mod svg;
 mod symbols;
@@ -41,6 +43,13 @@ impl<'a> Drawing<'a> {
     /// A name in `fold` is neither the name nor the class of a compound.
     pub fn new(graph: &'a Graph, fold: &Fold) -> Result<Drawing<'a>, UnknownCompound> {
         Ok(Drawing { graph, scene: Scene::new(graph, fold)? })
+    }
+    /// Shows the packets per second on each connection, by its index in the flat configuration. Rates that are not known
+    /// are left out.
+    #[must_use]
+    pub fn with_rates(mut self, rates: Vec<Option<f64>>) -> Drawing<'a> {
+        self.scene.rates = Some(rates);
+        self
     }
     /// The drawing as SVG. In a browser, a click on the name of a compound folds it.
     pub fn svg(&self) -> String {

@@ -39,6 +39,7 @@ const BASE: ClassSpec = ClassSpec {
     ledger_role: LedgerRole::empty(),
     ends: &[],
     capabilities: &[],
+    host: &[],
     task: false,
     copies: false,
     descending: false,

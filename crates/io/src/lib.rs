@@ -13,7 +13,7 @@
 //! All input is treated as hostile: no file causes a panic, an endless loop, or an allocation of more than
 //! [`MAX_CAPTURED`] bytes for a packet.
 //!
-//! Unsafe code is only in the files `sys`, `ring`, `send` and `bpf` of `device`, in `privilege`, and in `namespace`.
+//! Unsafe code is only in the files `sys`, `ethtool`, `ring`, `send` and `bpf` of `device`, in `privilege`, and in `namespace`.
 #![deny(unsafe_code)]
 
 pub mod device;

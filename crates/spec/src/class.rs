@@ -101,6 +101,23 @@ pub enum Capability {
     Offloads,
 }
 
+/// What elements of a class use of the host, besides files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HostUse {
+    /// The frames that a device of the host receives. An argument names the device.
+    Receives,
+    /// A device of the host, to send frames. An argument names the device.
+    Sends,
+    /// A device of the host that the router creates. An argument names the device.
+    Creates,
+    /// Filters that hide the frames of devices from the host's own network stack.
+    Hides,
+    /// A raw socket, which gets packets beside the host's own network stack.
+    RawSocket,
+    /// Sockets of the host: TCP, UDP or Unix.
+    Sockets,
+}
+
 /// Everything a class declares.
 #[derive(Clone, Copy, Debug)]
 pub struct ClassSpec {
@@ -161,6 +178,8 @@ pub struct ClassSpec {
     pub ends: &'static [Reason],
     /// The capabilities by which other elements can find elements of the class.
     pub capabilities: &'static [Capability],
+    /// What elements of the class use of the host.
+    pub host: &'static [HostUse],
     /// Whether elements of the class run a task.
     pub task: bool,
     /// Whether elements of the class may emit a copy of a packet in addition to the packet itself.
@@ -214,6 +233,10 @@ impl ClassSpec {
     pub fn packet_code_varies(&self) -> bool {
         !self.packets_if.is_empty()
             || PacketCode::parse(self.packets).is_some_and(|code| code.depends_on_args())
+    }
+    /// Whether elements of the class use this of the host.
+    pub fn uses(&self, what: HostUse) -> bool {
+        self.host.contains(&what)
     }
     /// Whether the class has a capability.
     pub fn has(&self, capability: Capability) -> bool {

@@ -29,7 +29,7 @@ pub use anno::{Anno1, Anno2, Anno4};
 pub use arg::{ArgCx, ArgError, ArgKind, ArgSpec, Args, Given, NoArgs, Parser, within};
 pub use castanet_lang::{ClassNames, bytes};
 pub use class::{
-    Capability, ClassSpec, ClassSpecs, Depends, Effects, LedgerRole, Offload, Reconfigure, Workers,
+    Capability, ClassSpec, ClassSpecs, Depends, Effects, HostUse, LedgerRole, Offload, Reconfigure, Workers,
 };
 pub use count::CountSpec;
 pub use flags::HandlerFlags;

@@ -111,7 +111,8 @@ pub enum What {
     Complete(completion::Words),
 }
 
-fn address(text: &str) -> Result<Address, AddressError> {
+/// Parses the address of a router: HOST:PORT, PORT, or the file of a Unix socket.
+pub fn address(text: &str) -> Result<Address, AddressError> {
     text.parse()
 }
 

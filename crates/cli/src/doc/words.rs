@@ -3,8 +3,8 @@
 
 use castanet_spec::codes::{Count, Outputs, Ports, Processing, ProcessingCode};
 use castanet_spec::{
-    AlignmentCode, ArgKind, ArgSpec, Capability, ClassSpec, Effects, Offload, PacketCode, Reconfigure,
-    Workers,
+    AlignmentCode, ArgKind, ArgSpec, Capability, ClassSpec, Effects, HostUse, Offload, PacketCode,
+    Reconfigure, Workers,
 };
 
 /// The parts of the doc comment of a class.
@@ -207,6 +207,18 @@ pub fn capability(c: Capability) -> &'static str {
     }
 }
 
+/// Describes what a class uses of the host, and the capabilities(7) that it needs for that.
+pub fn host(h: HostUse) -> &'static str {
+    match h {
+        HostUse::Receives => "receives from a device: CAP_NET_RAW",
+        HostUse::Sends => "sends to a device: CAP_NET_RAW",
+        HostUse::Creates => "creates a device: CAP_NET_ADMIN",
+        HostUse::Hides => "hides frames from the host: CAP_NET_ADMIN",
+        HostUse::RawSocket => "opens a raw socket: CAP_NET_RAW",
+        HostUse::Sockets => "opens sockets: no rights, except for ports below 1024 CAP_NET_BIND_SERVICE",
+    }
+}
+
 /// Describes the behaviour of a class in sentences with titles: workers, effects, hot swap...
 pub fn behaviour(spec: &ClassSpec) -> Vec<(&'static str, String)> {
     let mut out = vec![("Workers", workers(spec.workers).to_string())];
@@ -247,6 +259,9 @@ pub fn behaviour(spec: &ClassSpec) -> Vec<(&'static str, String)> {
         if let Some(code) = PacketCode::parse(code) {
             out.push(("Packets", format!("With {condition}: {code}.")));
         }
+    }
+    if !spec.host.is_empty() {
+        out.push(("Host", join(spec.host.iter().map(|h| host(*h)).collect())));
     }
     if !spec.capabilities.is_empty() {
         out.push(("Exports", join(spec.capabilities.iter().map(|c| capability(*c)).collect())));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet top`: what a running router does, in a terminal that is drawn again and again, as one table, or as JSON.
 
-mod sample;
+pub mod sample;
 mod state;
 mod table;
 mod view;

@@ -25,7 +25,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "ChatterSocket", ports = "0/0", processing = "a/a", flow = "x/x", packets = "/")]
-#[class(workers = exclusive, takes_state = "the socket and its clients", build, lifecycle, handlers)]
+#[class(workers = exclusive, takes_state = "the socket and its clients", build, lifecycle, handlers, host(Sockets))]
 pub struct ChatterSocket {
     args: Args,
     serving: Serving,

@@ -39,7 +39,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Class)]
 #[class(name = "ControlSocket", ports = "0/0", processing = "a/a", flow = "x/x", packets = "/")]
-#[class(workers = exclusive, takes_state = "the socket and its clients", build, lifecycle, handlers)]
+#[class(workers = exclusive, takes_state = "the socket and its clients", build, lifecycle, handlers, host(Sockets))]
 pub struct ControlSocket {
     args: Args,
     serving: Serving,

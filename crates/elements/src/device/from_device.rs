@@ -86,6 +86,7 @@ const LOOK: i64 = 200_000_000;
     alignment = "network 4"
 )]
 #[class(workers = exclusive, build, lifecycle, handlers, task, effects(prints), offload = aware, capabilities(Offloads))]
+#[class(host(Receives))]
 #[class(drops(NotIp, BadOffload, Truncated, TooLong, NoBuffer, Stopped))]
 #[class(takes_state = "the open socket with the frames that wait")]
 #[class(packets_if("FORCE_IP true", "/any marked, any"), packets_if("ENCAP ETHER", "/ether unmarked, any"))]

@@ -91,7 +91,7 @@ impl HostDevices {
 )]
 #[class(takes_state = "the open device")]
 #[class(workers = exclusive, build, lifecycle, handlers, task, effects(prints), drops(TooLong, BadOffload, NoBuffer))]
-#[class(offload = aware, capabilities(Offloads))]
+#[class(offload = aware, capabilities(Offloads), host(Creates))]
 pub struct FromHost {
     args: Args,
     device: Arc<HostDevice>,

@@ -25,7 +25,7 @@ use castanet_spec::Show;
 /// ```
 #[derive(Class)]
 #[class(name = "KernelFilter", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, build, lifecycle)]
-#[class(takes_state = "the filters")]
+#[class(takes_state = "the filters", host(Hides))]
 pub struct KernelFilter {
     args: Args,
     shields: Vec<Shield>,

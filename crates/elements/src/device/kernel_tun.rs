@@ -31,7 +31,7 @@ use castanet_element::prelude::*;
     packets = "network at 0/network marked, any"
 )]
 #[class(workers = exclusive, task, effects(prints), takes_state = "the open device")]
-#[class(offload = aware, capabilities(Offloads))]
+#[class(offload = aware, capabilities(Offloads), host(Creates))]
 #[class(drops(Consumed, NotIp, TooShort, TooLong, QueueFull, SendFailed, BadOffload, NoBuffer))]
 #[class(packets_if("TAP true|*$*", "any/any"))]
 pub struct KernelTun {

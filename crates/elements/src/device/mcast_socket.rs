@@ -29,7 +29,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 #[class(ledger(enters, holds), ends(Consumed))]
 #[class(name = "McastSocket", offload = none, ports = "0-1/0-1", processing = "a/h", flow = "x/y", packets = "any/any unmarked")]
 #[class(takes_state = "the open socket, what waits")]
-#[class(workers = exclusive, task, effects(prints))]
+#[class(workers = exclusive, task, effects(prints), host(Sockets))]
 #[class(drops(Consumed, QueueFull, WriteFailed, NotConnected, Stopped))]
 pub struct McastSocket {
     #[engine(element)]

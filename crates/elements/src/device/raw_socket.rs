@@ -38,7 +38,7 @@ use castanet_io::socket::{Options, RawIp, SocketError};
     packets = "ip at 0/ip"
 )]
 #[class(takes_state = "the open socket, what waits")]
-#[class(workers = exclusive, task, effects(prints))]
+#[class(workers = exclusive, task, effects(prints), host(RawSocket))]
 #[class(drops(Consumed, WriteFailed, Stopped))]
 pub struct RawSocket {
     #[engine(element)]

@@ -54,7 +54,7 @@ use std::time::Duration;
     packets = "any/any unmarked"
 )]
 #[class(takes_state = "the open socket with its connection, what waits")]
-#[class(workers = exclusive, task, effects(prints), build, lifecycle, handlers)]
+#[class(workers = exclusive, task, effects(prints), build, lifecycle, handlers, host(Sockets))]
 #[class(drops(Consumed, QueueFull, WriteFailed, NotConnected, Stopped))]
 pub struct Socket {
     args: Args,

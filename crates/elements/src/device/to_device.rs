@@ -48,7 +48,7 @@ const PAUSE: i64 = 100_000;
 #[derive(Class)]
 #[class(ledger(makes, holds), ends(Consumed))]
 #[class(name = "ToDevice", ports = "1/0-2", processing = "l/h", packets = "any/same", workers = exclusive)]
-#[class(build, lifecycle, handlers, task, effects(prints), offload = aware)]
+#[class(build, lifecycle, handlers, task, effects(prints), offload = aware, host(Sends))]
 #[class(drops(Consumed, TooLong, SendFailed, BadOffload, NoBuffer))]
 #[class(takes_state = "the open socket, the packets that the device has not taken yet")]
 // The names that Linux gives to Ethernet devices. Devices with other names may have no Ethernet headers.

@@ -80,6 +80,16 @@ impl Card {
             Item::Element(e) => Card::element(graph, within, e),
             Item::Compound(c) => scene.compounds.get(c).map_or_else(Card::empty, Card::compound),
         }
+        .with_room_for_rates(scene.rates.is_some())
+    }
+
+    /// Makes the box so wide that the rate beside the line from one output does not reach the line from the next one.
+    fn with_room_for_rates(mut self, rates: bool) -> Card {
+        if rates {
+            let each = 2.0 * (BESIDE + super::rate::WIDTH);
+            self.width = self.width.max(each * self.outputs.len() as f64);
+        }
+        self
     }
 
     fn empty() -> Card {

@@ -20,7 +20,14 @@ pub(crate) fn dot(graph: &Graph, scene: &Scene) -> String {
         let pull = link.kind == PortKind::Pull;
         kinds[usize::from(pull)] = true;
         let (from, to) = (port(link.from, 'o', 's'), port(link.to, 'i', 'n'));
-        let _ = writeln!(out, "{from} -> {to}{};", if pull { " [color=\"#2469b3\"]" } else { "" });
+        let color = pull.then(|| "color=\"#2469b3\"".to_string());
+        let rate = scene.rate(link).map(|r| format!("label=\"{}\"", super::rate::short(r)));
+        let attributes: Vec<String> = color.into_iter().chain(rate).collect();
+        let attributes = match attributes.as_slice() {
+            [] => String::new(),
+            all => format!(" [{}]", all.join(", ")),
+        };
+        let _ = writeln!(out, "{from} -> {to}{attributes};");
     }
     for &e in &scene.alone {
         box_of(&Card::new(graph, scene, "", Item::Element(e)), Item::Element(e), &mut out, &mut looks);
@@ -37,6 +44,9 @@ pub(crate) fn dot(graph: &Graph, scene: &Scene) -> String {
         Look::Unknown => "dashed box: unknown class".to_string(),
         Look::Folded => "bold yellow box: compound, folded".to_string(),
     }));
+    if scene.rates.is_some() {
+        legend.push("number at an arrow: packets per second".to_string());
+    }
     if scene.compounds.iter().skip(1).any(|c| !c.folded && !c.items.is_empty()) {
         legend.push("yellow frame: compound".to_string());
     }

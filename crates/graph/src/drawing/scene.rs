@@ -18,6 +18,8 @@ pub enum Fold {
     None,
     /// Compounds of these names or classes.
     Named(Vec<String>),
+    /// Compounds that are inside this many others; at depth 0, all of them.
+    Depth(usize),
     /// All compounds.
     All,
 }
@@ -112,9 +114,16 @@ pub(crate) struct Scene {
     pub(crate) connections: usize,
     /// Complete lines between elements and folded compounds, not split at the boundaries of open compounds.
     pub(crate) direct: Vec<Link>,
+    /// Packets per second of connections, by their index in the flat configuration; `None` in a drawing without rates.
+    pub(crate) rates: Option<Vec<Option<f64>>>,
 }
 
 impl Scene {
+    /// The packets per second on a line, if those of all connections that it shows are known.
+    pub(crate) fn rate(&self, link: &Link) -> Option<f64> {
+        let rates = self.rates.as_ref()?;
+        link.connections.iter().map(|c| rates.get(*c).copied().flatten()).sum()
+    }
     /// The name, the class and the configuration string of a box.
     pub(crate) fn described<'a>(&'a self, graph: &'a Graph, item: Item) -> [&'a str; 3] {
         let element =
@@ -175,7 +184,7 @@ impl Scene {
             around.push(chain);
         }
         folded(&mut compounds, fold)?;
-        let scene = Scene { compounds, alone: Vec::new(), connections: 0, direct: Vec::new() };
+        let scene = Scene { compounds, alone: Vec::new(), connections: 0, direct: Vec::new(), rates: None };
         let (ports, known, links) = (HashMap::new(), HashMap::new(), HashMap::new());
         let mut builder = Builder { graph, scene, around, ports, known, links };
         builder.items();
@@ -190,6 +199,11 @@ fn folded(compounds: &mut [Compound], fold: &Fold) -> Result<(), UnknownCompound
         Fold::None => return Ok(()),
         Fold::All => {
             compounds.iter_mut().skip(1).for_each(|c| c.folded = true);
+            return Ok(());
+        }
+        Fold::Depth(open) => {
+            let inside = |c: &&mut Compound| c.path.matches('/').count() >= *open;
+            compounds.iter_mut().skip(1).filter(inside).for_each(|c| c.folded = true);
             return Ok(());
         }
         Fold::Named(names) => names,

@@ -2,16 +2,19 @@
 //! Draws a configuration as SVG, with ports as in the Click papers (TOCS 2000, Figure 1).
 
 use super::card::{BESIDE, Card, Font, LINE, NARROW, PORT_ROOM, Port, counted, offset, summary};
-use super::place::{MARGIN, Placed, head, place};
+use super::place::{Line, MARGIN, Placed, head, place};
+use super::rate::short;
 use super::scene::{End, Item, Link, Scene};
 use super::symbols::{Seen, frame};
 use super::title;
 use crate::graph::Graph;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 const STYLE: &str = "text{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:13px;fill:#22262b}\
 .name{font-weight:bold}.dim{fill:#767d86;font-weight:normal}text.config{font-size:11px;fill:#5d646d}\
-text.number{font-size:9px;fill:#767d86}.box{fill:#fff;stroke:#3a4048;stroke-width:1.2}.storage{fill:#e8f1fb}\
+text.number{font-size:9px;fill:#767d86}\
+text.rate{font-size:9px;fill:#8a3b12;stroke:#fbfaf7;stroke-width:2.5;paint-order:stroke}.box{fill:#fff;stroke:#3a4048;stroke-width:1.2}.storage{fill:#e8f1fb}\
 .task{fill:#eef7ea}.unknown{stroke-dasharray:4 3}.compound{fill:#f6efe0;stroke-width:2.4}.push{stroke:#22262b}.pull{stroke:#2469b3}\
 .edge{fill:none;stroke-width:1.4}.port{stroke:#22262b;stroke-width:1}\
 .frame{fill:#f6efe0;fill-opacity:.55;stroke:#a08a58;stroke-width:1.2}.band{fill:#eadfc4}.sign{fill:#6d5a2c}\
@@ -90,6 +93,7 @@ impl Sheet<'_> {
                 escaped(&self.carried(link))
             );
         }
+        self.rates(&c.links, &p.lines, corner);
         for node in &p.nodes {
             let (x, y) = (node.x + corner.0, node.top + corner.1);
             match (node.item, &node.card) {
@@ -100,6 +104,34 @@ impl Sheet<'_> {
         }
     }
 
+    /// Writes the rates of lines beside their starts, where they leave an element or a folded compound. Lines that leave
+    /// the same output have one rate together.
+    fn rates(&mut self, links: &[Link], lines: &[Line], corner: (f64, f64)) {
+        let mut starts: BTreeMap<(Item, usize), ((f64, f64), Option<f64>)> = BTreeMap::new();
+        for (link, line) in links.iter().zip(lines) {
+            let End::Port(item, port) = link.from else { continue };
+            let open =
+                matches!(item, Item::Compound(c) if self.scene.compounds.get(c).is_some_and(|c| !c.folded));
+            let rate = self.scene.rate(link);
+            if open {
+                continue;
+            }
+            let of = starts.entry((item, port)).or_insert((line.start, Some(0.0)));
+            of.1 = of.1.zip(rate).map(|(a, b)| a + b);
+        }
+        for ((x, y), rate) in starts.into_values() {
+            let Some(rate) = rate else { continue };
+            self.seen.rates = true;
+            let _ = writeln!(
+                self.body,
+                "<text class=\"rate\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                x + corner.0 + BESIDE - 3.0,
+                y + corner.1 + 10.0,
+                short(rate)
+            );
+        }
+    }
+
     /// Lists the connections that a line is part of, separated by semicolons.
     fn carried(&self, link: &Link) -> String {
         let all = link.connections.iter().filter_map(|&c| self.graph.flat.connections.get(c));
@@ -107,7 +139,8 @@ impl Sheet<'_> {
             let (from, to) = (self.graph.name(c.from.element), self.graph.name(c.to.element));
             format!("{from} [{}] to [{}] {to}", c.from.port, c.to.port)
         });
-        each.collect::<Vec<_>>().join("; ")
+        let rate = self.scene.rate(link).map(|r| format!("; {} packets per second", short(r)));
+        each.collect::<Vec<_>>().join("; ") + &rate.unwrap_or_default()
     }
 
     /// Draws an open compound.

@@ -25,6 +25,7 @@ pub(crate) struct Seen {
     looks: BTreeSet<Look>,
     pub(crate) compounds: bool,
     pub(crate) numbers: bool,
+    pub(crate) rates: bool,
     pub(crate) unnamed: bool,
     pub(crate) scopes: bool,
     pub(crate) config: bool,
@@ -147,6 +148,7 @@ impl Seen {
         };
         add(self.compounds, Sample::Frame, "compound; click on its name to fold it, and again to open it");
         add(self.numbers, Sample::Text("0 1", "number", 18.0), "port numbers");
+        add(self.rates, Sample::Text("12.3k", "rate", 30.0), "packets per second");
         add(self.unnamed, Sample::Text("Class@3", "dim", 54.0), "element without a name");
         add(self.scopes, Sample::Text("scope/", "dim", 48.0), "compound of an element");
         add(self.config, Sample::Text("grey", "config", 26.0), "configuration");

@@ -3,8 +3,10 @@
 //! symbols that they use.
 #![allow(clippy::unwrap_used)]
 
+mod cycles;
 mod dom;
 mod folding;
+mod rates;
 
 use super::card::{NARROW, WIDE};
 use super::layout::{Edge, Pin, layout, overlaps};

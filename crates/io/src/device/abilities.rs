@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Abilities of the drivers of devices: XDP and queues.
 
+use super::ethtool;
 use super::facts::DeviceInfo;
 use super::netlink::{Message, Netlink, attributes, number16, number32};
-use super::sys;
 use rustix::io::Errno;
 
 /// Length in bytes of the fixed part of messages of generic netlink (genlmsghdr).
@@ -55,7 +55,7 @@ impl Abilities {
     pub fn of(device: &DeviceInfo) -> Abilities {
         let name = &device.name;
         let xdp = features(device.index).ok();
-        Abilities { driver: sys::driver(name), queues: sys::receive_queues(name), xdp }
+        Abilities { driver: ethtool::driver(name), queues: ethtool::receive_queues(name), xdp }
     }
     /// Whether frames of the device may come from a sender that leaves checksums, segmentation and VLAN tags to the device,
     /// because they are not sent over a wire. METHOD XDP cannot complete such frames.

@@ -14,6 +14,7 @@
 mod abilities;
 mod bpf;
 mod error;
+mod ethtool;
 mod facts;
 mod filter;
 mod frame;
@@ -21,6 +22,7 @@ mod live;
 mod netlink;
 pub mod owner;
 mod packet;
+mod relations;
 mod ring;
 mod segment;
 mod send;
@@ -34,6 +36,9 @@ pub mod xdp;
 pub use abilities::{Abilities, XdpFeatures};
 pub use error::DeviceError;
 pub(crate) use error::OPEN_SOCKET;
+pub use ethtool::{
+    Offload, ReceiveRing, driver, receive_by_napi, receive_queues, receive_ring, set_receive_ring,
+};
 pub use facts::{
     DeviceInfo, Setup, Statistics, all, index, info, link_info, names, set_up, state, take_away,
 };
@@ -42,9 +47,9 @@ pub use frame::{Frame, FrameKind};
 pub use live::{LIVE_FLOWS, LiveFrame, LiveSender};
 pub(crate) use packet::open_socket;
 pub use packet::{PacketOptions, PacketSocket};
+pub use relations::{Peer, Relations, detach_xdp, other_filters, relations, release};
 pub use segment::{Segments, Start};
 pub use send::{MAX_BATCH, Outgoing, PacketSender, Refusal, Sent};
 pub use shield::Shield;
-pub use sys::{driver, receive_by_napi, receive_queues};
 pub use tun::{OFFLOAD_ALL, Tun, TunOptions};
 pub use vnet::{BadOffload, VnetHeader, complete};

@@ -2,16 +2,14 @@
 //! Safe wrappers of system calls that no library wraps.
 #![allow(unsafe_code)]
 
-use super::error::DeviceError;
-use super::facts;
 use super::filter::Instruction;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Converts the result of a system call. After an error the result is -1, and `errno` holds the error.
-fn check(result: libc::c_int) -> Result<libc::c_int, Errno> {
+pub(super) fn check(result: libc::c_int) -> Result<libc::c_int, Errno> {
     if result < 0 {
         Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
     } else {
@@ -138,7 +136,7 @@ pub fn tun_set(fd: BorrowedFd<'_>, option: TunOption, value: u32) -> Result<(), 
 }
 
 /// Returns an ioctl request (struct ifreq) that names this device.
-fn about(name: &str) -> libc::ifreq {
+pub(super) fn about(name: &str) -> libc::ifreq {
     // SAFETY: all bytes zero is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
@@ -159,70 +157,9 @@ pub fn mtu(fd: BorrowedFd<'_>, name: &str) -> Result<u32, Errno> {
     u32::try_from(mtu).map_err(|_| Errno::RANGE)
 }
 
-/// Makes an ethtool request. The first four bytes of the request are its command. The kernel may write an answer to the
-/// rest. `fd` may be any socket.
-///
-/// # Safety
-/// The command reads and writes at most size_of::<T>() bytes.
-unsafe fn ethtool<T: FromBytes + IntoBytes>(
-    fd: BorrowedFd<'_>,
-    name: &str,
-    request: &mut T,
-) -> Result<(), Errno> {
-    let mut about = about(name);
-    about.ifr_ifru.ifru_data = std::ptr::from_mut(request).cast();
-    // SAFETY: the argument is an ifreq with a name that ends with a zero byte and a pointer to the request, which lives
-    // during the call. The caller guarantees that the request is long enough, and any bytes are a valid T.
-    let r = unsafe { libc::ioctl(fd.as_raw_fd(), SIOCETHTOOL as _, std::ptr::from_mut(&mut about)) };
-    check(r).map(drop)
-}
-
 /// Opens a socket for requests about devices.
 pub fn any_socket() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-}
-
-/// The number of receive queues that a device uses; 1 if its driver does not tell.
-pub fn receive_queues(name: &str) -> u32 {
-    // struct ethtool_channels: the command; the maximum numbers of receive, send, other and combined queues; and the
-    // numbers in use.
-    let mut channels = [0u32; 9];
-    channels[0] = ETHTOOL_GCHANNELS;
-    // SAFETY: the command reads and writes a struct ethtool_channels, which has nine words.
-    let done = any_socket().and_then(|fd| unsafe { ethtool(fd.as_fd(), name, &mut channels) });
-    done.map_or(1, |()| channels[5].saturating_add(channels[8]).max(1))
-}
-
-/// The name of a device's driver; `None` if the device has none or does not exist.
-pub fn driver(name: &str) -> Option<String> {
-    // struct ethtool_drvinfo: the command, then texts of 32 bytes, the first of which is the driver.
-    let mut info = [0u8; 196];
-    info.first_chunk_mut::<4>()?.copy_from_slice(&ETHTOOL_GDRVINFO.to_ne_bytes());
-    // SAFETY: the command reads and writes a struct ethtool_drvinfo, which has 196 bytes.
-    unsafe { ethtool(any_socket().ok()?.as_fd(), name, &mut info) }.ok()?;
-    let text = info.get(4..36)?.split(|b| *b == 0).next()?;
-    Some(String::from_utf8_lossy(text).into_owned()).filter(|t| !t.is_empty())
-}
-
-const ETHTOOL_GDRVINFO: u32 = 0x03;
-const ETHTOOL_SGRO: u32 = 0x2c;
-const ETHTOOL_GCHANNELS: u32 = 0x3c;
-const SIOCETHTOOL: u32 = 0x8946;
-
-/// Makes a device receive by NAPI, the polling interface of the kernel's drivers. Network cards always use
-/// it, but veth uses it only when generic receive offload (GRO) is on. Frames that XDP redirects to a veth
-/// arrive only with NAPI.
-///
-/// # Errors
-/// When the device is missing, or the kernel does not permit it.
-pub fn receive_by_napi(name: &str) -> Result<(), DeviceError> {
-    facts::index(name)?;
-    let failed = |e| DeviceError::from_errno(name, "receive by NAPI", e);
-    let fd = any_socket().map_err(failed)?;
-    // struct ethtool_value: the command and a number.
-    let mut value = [ETHTOOL_SGRO, 1];
-    // SAFETY: the command reads a struct ethtool_value, which has two words.
-    unsafe { ethtool(fd.as_fd(), name, &mut value) }.map_err(failed)
 }
 
 #[cfg(test)]
@@ -239,11 +176,6 @@ mod tests {
         // Bytes beyond the size of the option stay zero.
         assert_eq!(get_option::<[u32; 3]>(s.as_fd(), libc::SOL_SOCKET, libc::SO_PRIORITY), Ok([5, 0, 0]));
         assert_eq!(set_option(s.as_fd(), libc::SOL_SOCKET, 9999, &5u32), Err(Errno::NOPROTOOPT));
-    }
-
-    #[test]
-    fn devices_without_napi_say_so() {
-        assert!(matches!(receive_by_napi("no-such-device"), Err(DeviceError::Missing { .. })));
     }
 
     #[test]

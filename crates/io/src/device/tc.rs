@@ -142,6 +142,23 @@ pub(super) fn list(n: &Netlink, index: u32) -> Result<Vec<Filter>, Errno> {
     Ok(all)
 }
 
+/// Lists the kinds of the filters that are no shields: at the ingress, and at the egress.
+pub(super) fn others(n: &Netlink, index: u32) -> Result<[Vec<String>; 2], Errno> {
+    let mut all = [Vec::new(), Vec::new()];
+    for (parent, kinds) in [INGRESS, EGRESS].into_iter().zip(&mut all) {
+        n.dump(message(nl::RTM_GETTFILTER, 0, index, 0, parent, 0), |kind, body| {
+            // The kernel lists each chain of filters too, with handle 0.
+            let of_filter = kind == nl::RTM_NEWTFILTER && number32(body, 8).is_some_and(|h| h != 0);
+            if of_filter && read(body).is_none() {
+                let name = attributes(body.get(HEAD..).unwrap_or_default()).find(|a| a.0 == TCA_KIND);
+                let name = name.map(|a| String::from_utf8_lossy(a.1).trim_end_matches('\0').to_string());
+                kinds.extend(name);
+            }
+        })?;
+    }
+    Ok(all)
+}
+
 /// Reads a shield's filter from a message. Returns `None` for other filters.
 fn read(body: &[u8]) -> Option<Filter> {
     let handle = number32(body, 8)?;

@@ -50,6 +50,10 @@ fn compounds_are_folded_into_one_box() {
         (body.all(&|n| n.class() == "box compound").len(), body.all(&|n| n.class() == "frame").len(), boxes)
     };
     assert_eq!(count(&svg(&g)), (0, 5, 15));
+    let at_depth = |n| count(&Drawing::new(&g, &Fold::Depth(n)).unwrap().svg());
+    assert_eq!(at_depth(0), count(&Drawing::new(&g, &Fold::All).unwrap().svg()));
+    assert_eq!(at_depth(1), count(&folded(&g, &["Inner"])));
+    assert_eq!(at_depth(2), count(&svg(&g)));
     assert_eq!(count(&folded(&g, &["one"])), (1, 3, 12));
     assert_eq!(count(&folded(&g, &["two/i"])), (1, 4, 13));
     assert_eq!(count(&folded(&g, &["Inner"])), (2, 3, 11));

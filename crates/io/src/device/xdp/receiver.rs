@@ -74,7 +74,7 @@ impl XdpReceiver {
         if !info.link.is_ethernet() {
             return Err(invalid(format!("AF_XDP needs Ethernet, but its link type is {}", info.link)));
         }
-        let all = crate::device::sys::receive_queues(name);
+        let all = crate::device::receive_queues(name);
         let numbers = options.share.queues(all);
         if numbers.is_empty() {
             return Err(invalid(format!(

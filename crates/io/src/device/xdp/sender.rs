@@ -46,7 +46,7 @@ impl XdpSender {
             return Err(DeviceError::Invalid { name: name.to_owned(), what });
         }
         let requests = sys::any_socket().map_err(|e| DeviceError::from_errno(name, OPEN_SOCKET, e))?;
-        for queue in 0..sys::receive_queues(name) {
+        for queue in 0..crate::device::receive_queues(name) {
             let port = match Port::of(name, info.index, queue, options.buffers) {
                 Ok(port) => port,
                 // A socket of another program.
