@@ -2,6 +2,7 @@
 //! Applications: what reads from connections and writes to them.
 
 use crate::engine::Stream;
+use crate::local::Local;
 use castanet_element::{Counts, SharedCount};
 use parking_lot::Mutex;
 use std::net::SocketAddrV4;
@@ -21,6 +22,8 @@ pub struct Session {
     pub written: u64,
     /// The bytes that the application has read so far.
     pub read: u64,
+    /// The local socket of a relayed connection.
+    pub local: Option<Box<Local>>,
 }
 
 /// Counts of an application.

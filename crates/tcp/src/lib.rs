@@ -4,11 +4,13 @@
 //! - [`protocol`]: the compiled TCP, one connection at a time
 //! - [`engine`]: many connections: addresses and ports, buffers, timers, defence against floods of SYNs
 //! - [`application`]: what uses the connections
+//! - [`local`]: local sockets of relayed connections
 //! - [`tcp`]: the element classes TCPStack, TCPEcho and others
 #![forbid(unsafe_code)]
 
 pub mod application;
 pub mod engine;
+pub mod local;
 #[allow(clippy::all, unused_qualifications)]
 pub mod protocol;
 pub mod tcp;

@@ -3,8 +3,11 @@
 
 use super::{CallError, Connection, Engine, Flow, Listener, Stream};
 use crate::application::Registered;
-use crate::protocol::{s, tcp_interface};
+use crate::local::Poller;
+use crate::protocol::{Ptr, s, tcp_interface};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// A connection, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +90,30 @@ impl Engine {
         self.carry_out(tcb, done);
         self.settle(tcb);
         Ok(())
+    }
+
+    /// A descriptor that is readable while a local socket is ready. None if there was no local socket.
+    pub fn local_descriptor(&self) -> Option<Arc<OwnedFd>> {
+        self.host.poller.get().map(|p| p.descriptor().clone())
+    }
+    /// Runs the applications of connections whose local sockets are ready. Returns whether there were any.
+    pub fn run_local(&mut self, now: i64) -> bool {
+        self.host.now.set(now);
+        let ready = self.host.poller.get().map(Poller::ready).unwrap_or_default();
+        for number in &ready {
+            let tcb = Ptr::new(*number);
+            if self.host.with(tcb, |c| c.stirred = true).is_some() {
+                self.wake(tcb);
+                self.settle(tcb);
+            }
+        }
+        !ready.is_empty()
+    }
+
+    /// The next sequence number that a connection expects, and the highest one that it has sent.
+    pub fn numbers(&self, flow: Flow) -> Option<(u32, u32)> {
+        let t = self.tcb(self.find(flow)?);
+        Some((t.rcv_next.get(), t.snd_max.get()))
     }
 
     /// All connections, in the order of their flows.

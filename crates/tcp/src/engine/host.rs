@@ -3,11 +3,12 @@
 
 use super::sequence::Sequence;
 use super::{Connection, End, Flow, Memory, Settings};
+use crate::local::Poller;
 use crate::protocol::{Bytes, Cx, Host as Functions, Ptr, Tcb, rest};
 use castanet_element::packet::{DEFAULT_HEADROOM, Packet};
 use castanet_wire::ipv4::{Ipv4Header, protocol};
 use castanet_wire::tcp;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 
 /// The packets of a call: the segment that has arrived, and the one that is being written.
 pub(super) const ARRIVED: u32 = 0;
@@ -37,6 +38,8 @@ pub(super) struct Host {
     identification: Cell<u16>,
     /// Segments for which there was no buffer.
     pub(super) unsent: Cell<u64>,
+    /// The local sockets, if there are any.
+    pub(super) poller: OnceCell<Poller>,
 }
 
 impl Host {
@@ -53,6 +56,7 @@ impl Host {
             cookie: Cell::new(None),
             muted: Cell::new(false),
             unsent: Cell::new(0),
+            poller: OnceCell::new(),
         }
     }
 

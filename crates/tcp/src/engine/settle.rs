@@ -130,8 +130,15 @@ impl Engine {
         self.host.with(tcb, |connection| {
             let registered = self.applications.get(connection.application)?;
             let mut session = std::mem::take(&mut connection.session);
-            let mut stream =
-                Stream { connection, memory, tally: &registered.tally, sndbuf, done: Done::default() };
+            let mut stream = Stream {
+                connection,
+                memory,
+                tally: &registered.tally,
+                sndbuf,
+                done: Done::default(),
+                poller: &self.host.poller,
+                number: tcb.0,
+            };
             f(&*registered.application, &mut session, &mut stream);
             let done = stream.done;
             connection.session = session;

@@ -3,6 +3,9 @@
 
 use super::{Connection, Flow, Memory};
 use crate::application::Tally;
+use crate::local::{Local, Place, Poller};
+use std::cell::OnceCell;
+use std::io;
 
 /// What an application has done to a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +24,9 @@ pub struct Stream<'a> {
     /// The size of the send buffer.
     pub(super) sndbuf: usize,
     pub(super) done: Done,
+    pub(super) poller: &'a OnceCell<Poller>,
+    /// The number of the connection.
+    pub(super) number: u32,
 }
 
 impl Stream<'_> {
@@ -100,6 +106,17 @@ impl Stream<'_> {
     pub fn close(&mut self) {
         self.done.close |= !self.connection.closed;
         self.connection.closed = true;
+    }
+    /// Begins to connect a local socket. The application runs whenever it is ready.
+    pub fn connect_local(&mut self, to: &Place) -> io::Result<Local> {
+        let poller = match self.poller.get() {
+            Some(poller) => poller,
+            None => {
+                let new = Poller::new()?;
+                self.poller.get_or_init(|| new)
+            }
+        };
+        Local::connect(to, poller, self.number)
     }
     /// Ends the connection at once. The peer gets a RST.
     pub fn abort(&mut self) {

@@ -4,6 +4,7 @@
 mod attach;
 pub mod tcp_discard;
 pub mod tcp_echo;
+pub mod tcp_relay;
 pub mod tcp_sink;
 pub mod tcp_source;
 pub mod tcp_stack;
@@ -15,6 +16,7 @@ use castanet_element::{ClassDef, element};
 pub const CLASSES: &[ClassDef] = &[
     element::<tcp_discard::TcpDiscard>(),
     element::<tcp_echo::TcpEcho>(),
+    element::<tcp_relay::TcpRelay>(),
     element::<tcp_sink::TcpSink>(),
     element::<tcp_source::TcpSource>(),
     element::<tcp_stack::TcpStack>(),

@@ -10,6 +10,7 @@ use castanet_wire::tcp;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// The number of the timer.
@@ -41,7 +42,7 @@ const TIMER: u16 = 0;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters, leaves))]
-#[class(name = "TCPStack", ports = "1/1-2", processing = "h/h", flow = "x/yx", packets = "ip/ip")]
+#[class(name = "TCPStack", offload = none, ports = "1/1-2", processing = "h/h", flow = "x/yx", packets = "ip/ip")]
 #[class(workers = exclusive, build, lifecycle, handlers, task, takes_state = "connections and added listeners")]
 #[class(drops(BadTransport, NoIpHeader, NotAnswered, BadSource, TableFull, NoMemory, NoBuffer))]
 pub struct TcpStack {
@@ -51,6 +52,8 @@ pub struct TcpStack {
     applications: Arc<Applications>,
     /// The applications whose connections were opened: those of the configuration are opened once.
     begun: BTreeSet<String>,
+    /// The watch of the local sockets of relayed connections.
+    watch: Option<(Arc<OwnedFd>, Watch)>,
     /// Segments received.
     #[count(unit = "segments")]
     received: Count,
@@ -114,7 +117,7 @@ impl Build for TcpStack {
         };
         let (engine, applications) = (Engine::new(settings, cx.secret()), cx.share(Applications::default));
         let (received, sent) = Default::default();
-        Ok(TcpStack { args, engine, applications, begun: BTreeSet::new(), received, sent })
+        Ok(TcpStack { args, engine, applications, begun: BTreeSet::new(), watch: None, received, sent })
     }
 }
 
@@ -173,6 +176,16 @@ impl TcpStack {
             Err(reason) => cx.drop(p, reason),
         }
     }
+    /// Waits for the local sockets of relayed connections.
+    fn wait(&mut self, cx: &mut Cx<'_>) {
+        let Some(fd) = self.engine.local_descriptor() else { return };
+        // After a hot swap the descriptor may be that of another router.
+        if let Some((_, old)) = self.watch.take_if(|(watched, _)| !Arc::ptr_eq(watched, &fd)) {
+            cx.unwatch(old);
+        }
+        let (_, watch) = self.watch.get_or_insert_with(|| (fd.clone(), cx.watch(fd, Interest::Read)));
+        cx.wait(*watch);
+    }
     /// Sends what the engine has to send, and sets the timer.
     fn flush(&mut self, cx: &mut Cx<'_>) {
         let packets = self.engine.take_packets();
@@ -188,6 +201,7 @@ impl TcpStack {
             (Some(at), set) if set.is_none_or(|set| set > at) => cx.set_timer(TIMER, at),
             _ => {}
         }
+        self.wait(cx);
     }
 }
 
@@ -212,8 +226,9 @@ impl Element for TcpStack {
         let now = cx.recent();
         self.begin(now, cx);
         self.engine.pass_time(now);
+        let more = self.engine.run_local(now);
         self.flush(cx);
-        Turn::Sleep
+        if more { Turn::Again } else { Turn::Sleep }
     }
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         let now = cx.recent();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stacks that talk to each other, in simulated time.
-#![allow(clippy::unwrap_used)]
 
 use castanet_testkit::{number, run, value};
 
