@@ -65,11 +65,11 @@ impl Input<'_> {
     }
 }
 
-/// A flow between one of three ports of the peer and one of two of ours.
-fn flow(n: u8) -> Flow {
-    let local = if n & 4 == 0 { 80 } else { 49_152 };
-    let remote = 1000 + u16::from(n & 3);
-    Flow { local: SocketAddrV4::new(OURS, local), remote: SocketAddrV4::new(PEER, remote) }
+/// The flow that a step is about: from one of four ports of the peer to port 80, or that of a connection of this end.
+fn flow(e: &Engine, n: u8) -> Flow {
+    let remote = SocketAddrV4::new(PEER, 1000 + u16::from(n & 3));
+    let own = e.connections().into_iter().map(|c| c.flow).find(|f| f.local.port() != 80);
+    own.filter(|_| n & 4 != 0).unwrap_or(Flow { local: SocketAddrV4::new(OURS, 80), remote })
 }
 
 /// A segment whose numbers are near those that the connection waits for.
@@ -106,7 +106,7 @@ pub fn tcp(data: &[u8]) {
         let kind = input.byte();
         match kind >> 3 {
             0..=25 => {
-                let flow = flow(kind);
+                let flow = flow(&e, kind);
                 let mut s = segment(&e, flow, &mut input);
                 // An error is a segment that was dropped.
                 let _ = e.input(flow, &mut s, now);
@@ -115,7 +115,7 @@ pub fn tcp(data: &[u8]) {
                 now += i64::from(input.word()) * 10_000_000;
                 e.pass_time(now);
             }
-            30 => drop(e.connect(None, flow(kind).remote, 0, now)),
+            30 => drop(e.connect(None, SocketAddrV4::new(PEER, 80), 0, now)),
             _ => {
                 let ends = e.connections();
                 let some = ends.get(usize::from(input.byte()) % ends.len().max(1));

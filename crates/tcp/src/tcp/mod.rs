@@ -8,6 +8,8 @@ pub mod tcp_relay;
 pub mod tcp_sink;
 pub mod tcp_source;
 pub mod tcp_stack;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use castanet_element::{ClassDef, element};

@@ -196,6 +196,39 @@ fn the_kernel_learns_of_closed_ports_and_half_closed_connections() {
     });
 }
 
+/// The stack is the TCP of the router of conf/ip-router.click itself.
+#[test]
+fn the_ip_router_has_a_tcp_of_its_own() {
+    inside("kernel::the_ip_router_has_a_tcp_of_its_own", || {
+        run(
+            "ip link set lo up; ip link add va type veth peer name vb; ip link add vc type veth peer name vd",
+        );
+        run("ip addr add 10.0.0.9/24 dev va; for d in va vb vc vd; do ip link set $d up; done");
+        run("ip route add 10.0.1.0/24 via 10.0.0.1");
+        let text =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/ip-router.click"));
+        let mut text = text.unwrap();
+        for (from, to) in [
+            ("$DEV0 eth0", "$DEV0 vb"),
+            ("$DEV1 eth1", "$DEV1 vd"),
+            ("IPClassifier(udp, icmp, -)", "IPClassifier(udp, icmp, tcp, -)"),
+            ("host [2] -> ICMPError", "host [3] -> ICMPError"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            text = text.replace(from, to);
+        }
+        text += "host [2] -> tcp :: TCPStack($DEV0:ip $DEV1:ip) -> routes; TCPEcho(tcp, PORT 7);";
+        during(&text, |r| {
+            for address in ["10.0.0.1:7", "10.0.1.1:7"] {
+                let sent = data(500_000);
+                assert!(echoed(TcpStream::connect(address).unwrap(), &sent, || ()) == sent);
+            }
+            let refused = TcpStream::connect("10.0.1.1:80").unwrap_err();
+            assert_eq!((refused.kind(), count(r, "tcp", "opened")), (ErrorKind::ConnectionRefused, 2));
+        });
+    });
+}
+
 /// Programs of this machine serve the connections of the stack, over TCP and over a Unix socket.
 #[test]
 fn a_relay_joins_connections_to_local_sockets() {

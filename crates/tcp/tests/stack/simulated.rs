@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stacks that talk to each other, in simulated time.
 
-use castanet_testkit::{number, run, value};
+use castanet_testkit::{number, run, simulated, try_router, value};
 
 /// Two stacks, through the classes between them.
 fn pair(there: &str, back: &str, applications: &str, end: &str) -> String {
@@ -39,5 +39,59 @@ fn an_echo_comes_back() {
         ] {
             assert_eq!(number(&mut r, element, handler), want, "{element}.{handler}");
         }
+    }
+}
+
+/// Each byte arrives over a line that loses, delays and repeats packets, whatever the batch size, and the same happens each
+/// time.
+#[test]
+fn a_bad_line_costs_no_byte() {
+    let line = "elementclass Line {
+            input -> RandomSample(0.9) -> twice :: Tee -> late :: RandomSample(0.9) -> output;
+            late [1] -> Queue -> DelayUnqueue(30ms) -> output;
+            twice [1] -> RandomSample(0.1) -> output;
+        }";
+    let applications = "sink :: TCPSink(b, PORT 9); TCPSource(a, CONNECT 10.0.0.2:9, LIMIT 300000);";
+    let text = format!("{line} {}", pair("Line ->", "Line ->", applications, "wait 900s"));
+    let mut seen = Vec::new();
+    for batch in [1, 3, 32] {
+        let (mut r, _) = run(&text, batch);
+        assert_eq!((number(&mut r, "sink", "received"), number(&mut r, "sink", "wrong")), (300_000, 0));
+        assert_eq!((number(&mut r, "a", "count"), number(&mut r, "b", "count")), (0, 0));
+        seen.push((number(&mut r, "a", "sent"), number(&mut r, "b", "sent")));
+    }
+    assert!(seen.iter().all(|s| *s == seen[0]), "{seen:?}");
+}
+
+/// Listeners and connections may also be named on the side of the stack.
+#[test]
+fn the_stack_names_its_applications() {
+    let text = "a :: TCPStack(10.0.0.1, CONNECT 10.0.0.2:9 source 10.0.0.2:7 source)
+            -> b :: TCPStack(10.0.0.2, LISTEN 9 sink 7 echo) -> a;
+        sink :: TCPSink(b); echo :: TCPEcho(b); source :: TCPSource(a, LIMIT 1000);
+        DriverManager(wait 90s, stop);";
+    let (mut r, _) = run(text, 32);
+    assert_eq!(value(&mut r, "b", "listeners"), "7 echo\n9 sink\n");
+    let counts = ["sink", "echo", "source"].map(|e| number(&mut r, e, "received"));
+    assert_eq!((counts, number(&mut r, "source", "sent")), ([1000, 1000, 1000], 2000));
+}
+
+#[test]
+fn wrong_configurations_say_so() {
+    for (applications, message) in [
+        ("TCPEcho(nobody, PORT 7);", "'nobody' does not name an element"),
+        ("i :: Idle; TCPEcho(i, PORT 7);", "'i' is of class Idle, not TCPStack"),
+        ("TCPEcho(b, PORT 7); d :: TCPDiscard(b, PORT 7);", "port 7: the port has a listener already"),
+        ("TCPEcho(b, CONNECT 10.0.0.1);", "expected ADDR:PORT"),
+        ("TCPEcho;", "STACK"),
+        (
+            "Idle -> TCPStack(10.0.0.3, LISTEN 7 e) -> Discard; e :: TCPEcho(b);",
+            "not an application of this stack",
+        ),
+    ] {
+        let (options, _) = simulated(32);
+        let text = pair("", "", applications, "wait 1s");
+        let error = try_router(&text, options).err().unwrap_or_default();
+        assert!(error.contains(message), "{applications}: {error}");
     }
 }
