@@ -27,7 +27,8 @@ const TIMER: u16 = 0;
 /// CONNECTIONS connections, whose data takes at most MEMORY bytes. If more than BACKLOG connections are half open, further
 /// SYNs are answered by SYN cookies (RFC 4987), which need no memory. Initial sequence numbers are those of RFC 6528. When a
 /// connection is opened and there is no place for it, the oldest connection in TIME-WAIT gives way. A hot swap moves
-/// connections to the stack of the same name; those whose application or address is gone are reset.
+/// connections to the stack of the same name; those whose application or address is gone are reset. The examples of TCPEcho
+/// and of the other applications show connections.
 ///
 /// # Ports
 /// Input 0 (push): IP packets with marked network header. Output 0 (push): IP packets of the stack. Output 1 (push,
@@ -35,10 +36,8 @@ const TIMER: u16 = 0;
 ///
 /// # Example
 /// ```click
-/// a :: TCPStack(10.0.0.1) -> b :: TCPStack(10.0.0.2) -> a;
-/// TCPEcho(b, PORT 7);
-/// TCPSource(a, CONNECT 10.0.0.2:7, LIMIT 5000);
-/// DriverManager(wait 1s, print a.connections, print b.opened, stop);
+/// InfiniteSource(LENGTH 20, LIMIT 5, STOP true) -> IPEncap(tcp, 10.0.0.1, 10.0.0.2) -> SetTCPChecksum
+///     -> TCPStack(10.0.0.2, CONNECTIONS 1000) -> Discard;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters, leaves))]
