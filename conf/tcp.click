@@ -5,7 +5,17 @@
 //
 // prints
 //
-//     ?
+//     sink.received:
+//     1000000
+//
+//     sink.wrong:
+//     0
+//
+//     client.opened:
+//     1
+//
+//     client.finished:
+//     1
 //
 // The TCP is written in Prolac (protocols/tcp). With simulated time the result is the same each time, and immediate.
 
