@@ -127,7 +127,7 @@ impl Run {
         bytes[4..8].copy_from_slice(&ISN.wrapping_add(s.seq).to_be_bytes());
         let ack = s.ack.map_or(0, |a| self.iss.unwrap_or(0).wrapping_add(a));
         bytes[8..12].copy_from_slice(&ack.to_be_bytes());
-        bytes[12] = ((20 + options.len().next_multiple_of(4)) / 4 << 4) as u8;
+        bytes[12] = (((20 + options.len().next_multiple_of(4)) / 4) << 4) as u8;
         bytes[13] = flags(&s.flags);
         bytes[14..16].copy_from_slice(&(s.window.unwrap_or(0) as u16).to_be_bytes());
         bytes[18..20].copy_from_slice(&s.urgent.to_be_bytes());

@@ -16,7 +16,7 @@ fn segment(port: u16, host: u8, flags: u8, seq: u32, ack: u32, rest: &[u8]) -> V
     s[2..4].copy_from_slice(&80u16.to_be_bytes());
     s[4..8].copy_from_slice(&seq.to_be_bytes());
     s[8..12].copy_from_slice(&ack.to_be_bytes());
-    s[12] = ((20 + options) / 4 << 4) as u8;
+    s[12] = (((20 + options) / 4) << 4) as u8;
     s[13] = flags;
     s[14..16].copy_from_slice(&60_000u16.to_be_bytes());
     s[20..].copy_from_slice(rest);

@@ -32,7 +32,7 @@ fn any_segments_in_any_state() {
             s.iter_mut().skip(20).for_each(|b| *b = random.below(10) as u8);
             s[12] = match random.below(30) {
                 0 => random.next_u32() as u8,
-                _ => (s.len() / 4 << 4) as u8,
+                _ => ((s.len() / 4) << 4) as u8,
             };
             let data = [0, 0, 1, 100, 1460][random.below(5) as usize];
             s.extend(bytes(data, 1));
