@@ -93,6 +93,7 @@ const INSTEAD: [(&str, Instead); 6] = [
     ("conf/ip-router.click", DEVICES),
     ("conf/mobile-node.click", DEVICES),
     ("conf/nat-gateway.click", DEVICES),
+    ("conf/tcp-host.click", DEVICES),
 ];
 
 /// Returns the commands in the comments of a configuration: indented lines that contain the program's name as

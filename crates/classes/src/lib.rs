@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All element classes that come with the router: those of `castanet-elements`, and the control sockets of
-//! `castanet-control`.
+//! All element classes that come with the router: those of `castanet-elements`, the control sockets of
+//! `castanet-control`, and the TCP ends of `castanet-tcp`.
 #![forbid(unsafe_code)]
 
 use castanet_element::spec::{ClassNames, ClassSpec, ClassSpecs};
@@ -8,9 +8,12 @@ use castanet_element::{Class as _, ClassDef, Classes};
 use castanet_elements::classify::fast_classifier;
 use std::collections::HashMap;
 
+/// The families of other crates.
+const OTHERS: &[&[ClassDef]] = &[castanet_control::control::CLASSES, castanet_tcp::tcp::CLASSES];
+
 /// Every class in the order of the manual: family by family.
 fn all() -> impl Iterator<Item = &'static ClassDef> {
-    castanet_elements::FAMILIES.iter().copied().chain([castanet_control::control::CLASSES]).flatten()
+    castanet_elements::FAMILIES.iter().copied().chain(OTHERS.iter().copied()).flatten()
 }
 
 /// Returns the class of this name, at compile time. A program that gets its classes only this way, as constants, contains
@@ -19,18 +22,25 @@ fn all() -> impl Iterator<Item = &'static ClassDef> {
 /// # Panics
 /// If there is no such class. In a constant, this is a compile error.
 pub const fn class(name: &str) -> ClassDef {
-    let families = castanet_elements::FAMILIES;
-    let mut f = 0;
-    while f < families.len() {
-        if let Some(def) = named(families[f], name) {
-            return def;
-        }
-        f += 1;
+    if let Some(def) = found(castanet_elements::FAMILIES, name) {
+        return def;
     }
-    match named(castanet_control::control::CLASSES, name) {
+    match found(OTHERS, name) {
         Some(def) => def,
         None => panic!("there is no class of this name"),
     }
+}
+
+/// Returns the class of this name in families, if there is one.
+const fn found(families: &[&[ClassDef]], name: &str) -> Option<ClassDef> {
+    let mut f = 0;
+    while f < families.len() {
+        if let Some(def) = named(families[f], name) {
+            return Some(def);
+        }
+        f += 1;
+    }
+    None
 }
 
 /// Returns the class of this name in a list, if there is one.
@@ -58,7 +68,7 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
 /// subfolder. None for classes of packages.
 pub fn family(spec: &ClassSpec) -> Option<&'static str> {
     let mut path = spec.module.split("::");
-    let ours = matches!(path.next(), Some("castanet_elements" | "castanet_control"));
+    let ours = matches!(path.next(), Some("castanet_elements" | "castanet_control" | "castanet_tcp"));
     path.next().filter(|_| ours)
 }
 

@@ -140,7 +140,13 @@ impl Secret {
     /// 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.drawn = self.drawn.wrapping_add(1);
-        siphash(self.key, self.drawn)
+        siphash(self.key, &[self.drawn])
+    }
+    /// Returns the keyed hash of at least two words: always the same for the same words, and unpredictable without the
+    /// key. It is independent of the random numbers, which are hashes of one word.
+    pub fn hash_of(&self, first: u64, second: u64, rest: &[u64]) -> u64 {
+        let words: Vec<u64> = [first, second].iter().chain(rest).copied().collect();
+        siphash(self.key, &words)
     }
     /// Returns a uniform random number below `n`. If `n` is 0, returns 0 and draws nothing.
     pub fn below(&mut self, n: u64) -> u64 {
@@ -148,16 +154,16 @@ impl Secret {
     }
 }
 
-/// SipHash-2-4 of one word.
-fn siphash([k0, k1]: [u64; 2], word: u64) -> u64 {
+/// SipHash-2-4 of words.
+fn siphash([k0, k1]: [u64; 2], words: &[u64]) -> u64 {
     let mut v = [
         k0 ^ 0x736f_6d65_7073_6575,
         k1 ^ 0x646f_7261_6e64_6f6d,
         k0 ^ 0x6c79_6765_6e65_7261,
         k1 ^ 0x7465_6462_7974_6573,
     ];
-    // The message: `word`, and the final block with the message length in bytes (8) in its top byte.
-    for m in [word, 8 << 56] {
+    // The message: the words, and the final block with the message length in bytes in its top byte.
+    for m in words.iter().copied().chain([(words.len() as u64 * 8) << 56]) {
         v[3] ^= m;
         v = sip_round(sip_round(v));
         v[0] ^= m;
@@ -255,7 +261,8 @@ mod tests {
     fn secrets_are_siphash_under_a_key_of_their_own() {
         // The vector of the paper's reference: key 00 to 0f, message 00 to 07.
         let key = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
-        assert_eq!(siphash(key, 0x0706_0504_0302_0100), 0x93f5_f579_9a93_2462);
+        assert_eq!(siphash(key, &[0x0706_0504_0302_0100]), 0x93f5_f579_9a93_2462);
+        assert_eq!(siphash(key, &[0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908]), 0x3f2a_cc7f_57c2_9bdb);
         let first = |seed, name| Secret::of(seed, name).next_u64();
         assert_eq!(first(Seed::Fixed(1), "a"), first(Seed::Fixed(1), "a"));
         assert_ne!(first(Seed::Fixed(1), "a"), first(Seed::Fixed(1), "b"));

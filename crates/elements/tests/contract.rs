@@ -161,7 +161,7 @@ fn lists_agree_with_files() {
         listed.entry(file).or_default().push(s.name);
     }
     let families = std::fs::read_dir(&src).unwrap().map(|f| f.unwrap().path()).filter(|f| f.is_dir());
-    for family in families.chain([crates.join("control/src/control")]) {
+    for family in families.chain([crates.join("control/src/control"), crates.join("tcp/src/tcp")]) {
         for file in std::fs::read_dir(&family).unwrap().map(|f| f.unwrap().path()) {
             if file.extension().is_none_or(|e| e != "rs") {
                 continue;

@@ -146,6 +146,8 @@ reasons! {
     Panicked = "panicked",
     /// The data was not at an address with the alignment checked for.
     Misaligned = "misaligned",
+    /// No memory was left for the data of the segment.
+    NoMemory = "no-memory",
 }
 
 impl Reason {

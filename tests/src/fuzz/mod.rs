@@ -22,6 +22,7 @@ pub mod router;
 pub mod script;
 pub mod settings;
 pub mod summary;
+pub mod tcp;
 
 /// A fuzz target.
 pub struct Target {
@@ -48,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "router", body: router::router },
     Target { name: "script", body: script::script },
     Target { name: "summary", body: summary::summary },
+    Target { name: "tcp", body: tcp::tcp },
 ];
 
 /// Returns the first `longest` bytes, or all if there are fewer.

@@ -285,7 +285,7 @@ pub fn folder(spec: &ClassSpec) -> &'static str {
 /// Returns the title of a family from the name of its folder.
 pub fn family(folder: &str) -> String {
     match folder {
-        "arp" | "ip" | "icmp" | "nat" | "aqm" | "ip6" => folder.to_uppercase(),
+        "arp" | "ip" | "tcp" | "icmp" | "nat" | "aqm" | "ip6" => folder.to_uppercase(),
         "ether" => "Ethernet".into(),
         "info" => "Information".into(),
         "sched" => "Scheduling".into(),

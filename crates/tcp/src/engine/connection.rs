@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host keeps of a connection: its data, and what the TCP has told.
+
+use super::{Flow, Memory};
+use crate::application::Session;
+use std::collections::VecDeque;
+
+/// Why a connection has ended: the constants of the module `End`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Both ends have closed.
+    Finished,
+    /// The peer has reset it, or this end has.
+    Reset,
+    /// The peer did not accept it.
+    Refused,
+    /// The peer did not answer.
+    Timeout,
+}
+
+impl End {
+    pub(super) fn of(code: i32) -> End {
+        match code {
+            0 => End::Finished,
+            2 => End::Refused,
+            3 => End::Timeout,
+            _ => End::Reset,
+        }
+    }
+}
+
+/// A connection, as the host of the TCP sees it.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) flow: Flow,
+    /// The application, by its index.
+    pub(super) application: usize,
+    pub(super) session: Session,
+    /// What the application has written and the peer has not acknowledged.
+    pub(super) send: VecDeque<u8>,
+    /// What the application has not read.
+    pub(super) receive: VecDeque<u8>,
+    /// Data that came too early.
+    held: Vec<Option<Box<[u8]>>>,
+    pub(super) connected: bool,
+    /// It was counted as opened.
+    pub(super) counted: bool,
+    /// It is in TIME-WAIT.
+    pub(super) waits: bool,
+    /// The peer has sent its last byte.
+    pub(super) at_end: bool,
+    /// The application has closed.
+    pub(super) closed: bool,
+    pub(super) ended: Option<End>,
+    /// Something has happened that the application has not seen.
+    pub(super) stirred: bool,
+    /// The application wanted to write more than there was memory for.
+    pub(super) starved: bool,
+    /// It was opened by the peer, and is not established.
+    pub(super) half_open: bool,
+    /// It is in the list of connections that get slow timeouts, or fast ones.
+    pub(super) ticks: bool,
+    pub(super) delays: bool,
+    /// The number of slow timeouts of the engine at which it last got one, or could have.
+    pub(super) seen: u64,
+}
+
+impl Connection {
+    pub(super) fn new(flow: Flow, application: usize, half_open: bool, seen: u64) -> Connection {
+        Connection {
+            flow,
+            application,
+            session: Session::default(),
+            send: VecDeque::new(),
+            receive: VecDeque::new(),
+            held: Vec::new(),
+            connected: false,
+            counted: false,
+            waits: false,
+            at_end: false,
+            closed: false,
+            ended: None,
+            stirred: false,
+            starved: false,
+            half_open,
+            ticks: false,
+            delays: false,
+            seen,
+        }
+    }
+
+    /// Keeps data that came too early. Returns its number.
+    pub(super) fn hold(&mut self, data: Box<[u8]>) -> usize {
+        match self.held.iter().position(Option::is_none) {
+            Some(free) => {
+                self.held[free] = Some(data);
+                free
+            }
+            None => {
+                self.held.push(Some(data));
+                self.held.len() - 1
+            }
+        }
+    }
+    /// Takes kept data out.
+    pub(super) fn take_held(&mut self, number: usize) -> Box<[u8]> {
+        let taken = self.held.get_mut(number).and_then(Option::take).unwrap_or_default();
+        if self.held.iter().all(Option::is_none) {
+            self.held = Vec::new();
+        }
+        taken
+    }
+    /// Removes bytes that were acknowledged.
+    pub(super) fn drop_sent(&mut self, n: usize) -> usize {
+        remove(&mut self.send, n)
+    }
+    /// Removes bytes that were read.
+    pub(super) fn consume(&mut self, n: usize) -> usize {
+        remove(&mut self.receive, n)
+    }
+    /// The bytes of all its data.
+    pub(super) fn size(&self) -> usize {
+        self.send.len() + self.receive.len() + self.held.iter().flatten().map(|h| h.len()).sum::<usize>()
+    }
+    /// Forgets all data.
+    pub(super) fn clear(&mut self, memory: &Memory) {
+        memory.give_back(self.size());
+        (self.send, self.receive, self.held) = Default::default();
+    }
+}
+
+/// Removes bytes from the start of a queue. An empty queue gives its memory back: many connections are idle.
+fn remove(queue: &mut VecDeque<u8>, n: usize) -> usize {
+    let n = n.min(queue.len());
+    queue.drain(..n);
+    if queue.is_empty() && queue.capacity() > 4096 {
+        *queue = VecDeque::new();
+    }
+    n
+}

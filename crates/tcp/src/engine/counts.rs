@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an engine counts.
+
+use castanet_element::{Count, Counts};
+
+/// What an engine counts.
+#[derive(Clone, Copy, Counts, Debug, Default)]
+pub struct EngineCounts {
+    /// Connections that were established.
+    #[count(unit = "connections")]
+    pub opened: Count,
+    /// Connections that ended because both ends have closed.
+    #[count(unit = "connections")]
+    pub finished: Count,
+    /// Connections that ended by a RST of either end.
+    #[count(unit = "connections")]
+    pub reset: Count,
+    /// Connections that a peer refused.
+    #[count(unit = "connections")]
+    pub refused: Count,
+    /// Connections that ended because the peer did not answer.
+    #[count(unit = "connections")]
+    pub timed_out: Count,
+    /// SYNs that were answered by a SYN cookie.
+    #[count(unit = "segments")]
+    pub cookies: Count,
+    /// Connections whose SYN cookie came back.
+    #[count(unit = "connections")]
+    pub cookies_accepted: Count,
+    /// Segments that belonged to no connection.
+    #[count(unit = "segments")]
+    pub strays: Count,
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Segments that arrive.
+
+use super::host::ARRIVED;
+use super::{Connection, Engine, Flow};
+use crate::protocol::{Bytes, Ptr, Tcb, s, seq_gt, tcp_interface};
+use castanet_element::spec::Reason;
+use castanet_wire::tcp::{TcpHeader, flag, options};
+use castanet_wire::{Be16, Be32};
+
+const SEGMENT: Bytes = Bytes { packet: ARRIVED, offset: 0 };
+/// The segment size of a peer that says nothing (RFC 9293, section 3.7.1).
+const DEFAULT_MSS: u16 = 536;
+/// How long the answers to SYN cookies are waited for, in nanoseconds.
+const COOKIES_HOLD: i64 = 128_000_000_000;
+
+impl Engine {
+    /// Takes a segment with a correct checksum. An error says why the segment was dropped before the TCP saw it.
+    pub fn input(&mut self, flow: Flow, segment: &mut [u8], now: i64) -> Result<(), Reason> {
+        self.host.now.set(now);
+        let header = *TcpHeader::from_prefix(segment).ok_or(Reason::BadTransport)?;
+        let length = header.header_len();
+        if length < TcpHeader::LEN || length > segment.len() {
+            return Err(Reason::BadTransport);
+        }
+        match self.flows.get(&flow).copied() {
+            Some(tcb) if self.gives_way(tcb, &header) => {
+                self.remove(tcb);
+                self.begin(flow, &header, segment)
+            }
+            Some(tcb) => self.arrives(tcb, &header, segment),
+            None => self.begin(flow, &header, segment),
+        }
+    }
+
+    /// Whether a connection in TIME-WAIT gives way to the SYN of a new one (RFC 9293, section 3.10.7.4).
+    fn gives_way(&self, tcb: Ptr<Tcb>, header: &TcpHeader) -> bool {
+        let t = self.tcb(tcb);
+        let is_syn = header.flags & (flag::SYN | flag::ACK | flag::RST) == flag::SYN;
+        is_syn && t.state.get() == s::TIME_WAIT && seq_gt(header.seq.get(), t.rcv_next.get())
+    }
+
+    /// A segment of a connection.
+    fn arrives(&mut self, tcb: Ptr<Tcb>, header: &TcpHeader, segment: &mut [u8]) -> Result<(), Reason> {
+        let data = segment.len() - header.header_len();
+        if data > 0 && !self.has_memory(tcb, header.seq.get(), data) {
+            return Err(Reason::NoMemory);
+        }
+        self.wake(tcb);
+        self.pass(tcb, segment);
+        self.settle(tcb);
+        Ok(())
+    }
+    /// Whether there is memory for data. The application of a connection without unread data takes what comes in order at
+    /// once, or that connection is bounded by its buffer; data out of order may wait for long.
+    fn has_memory(&self, tcb: Ptr<Tcb>, seq: u32, data: usize) -> bool {
+        let memory = &self.host.memory;
+        data <= memory.left_for_held() || (seq == self.tcb(tcb).rcv_next.get() && data <= memory.left())
+    }
+    fn pass(&self, tcb: Ptr<Tcb>, segment: &mut [u8]) {
+        let size = segment.len() as u32;
+        self.call(segment, |cx, this| tcp_interface::input(cx, this, tcb, SEGMENT, size));
+    }
+
+    /// A segment that belongs to no connection.
+    fn begin(&mut self, flow: Flow, header: &TcpHeader, segment: &mut [u8]) -> Result<(), Reason> {
+        let kind = header.flags & (flag::SYN | flag::ACK | flag::RST);
+        match (self.listeners.get(&flow.local.port()).map(|l| l.application), kind) {
+            (Some(application), flag::SYN) => self.syn(flow, application, header, segment),
+            (Some(application), flag::ACK) if self.host.now.get() < self.cookies_until => {
+                self.answer_to_cookie(flow, application, header, segment)
+            }
+            _ => self.stray(flow, segment),
+        }
+    }
+    /// The answer is a RST, unless the segment is one.
+    fn stray(&mut self, flow: Flow, segment: &mut [u8]) -> Result<(), Reason> {
+        self.counts.strays.add(1);
+        self.host.stray.set(Some(flow));
+        let size = segment.len() as u32;
+        self.call(segment, |cx, this| tcp_interface::stray(cx, this, SEGMENT, size));
+        self.host.stray.set(None);
+        Ok(())
+    }
+
+    /// A SYN for a port that an application listens on.
+    fn syn(
+        &mut self,
+        flow: Flow,
+        application: usize,
+        header: &TcpHeader,
+        segment: &mut [u8],
+    ) -> Result<(), Reason> {
+        if self.half_open >= self.host.settings.backlog {
+            return self.answer_by_cookie(flow, header, segment);
+        }
+        if !self.has_place() {
+            return Err(Reason::TableFull);
+        }
+        let tcb = self.listen_on(flow, application);
+        self.pass(tcb, segment);
+        self.settle(tcb);
+        Ok(())
+    }
+    /// A connection in LISTEN.
+    fn listen_on(&mut self, flow: Flow, application: usize) -> Ptr<Tcb> {
+        let connection = Connection::new(flow, application, true, self.ticks);
+        let tcb = self.add(connection);
+        self.half_open += 1;
+        self.call(&mut [], |cx, this| tcp_interface::listen(cx, this, tcb));
+        tcb
+    }
+
+    /// Answers a SYN, and keeps nothing: the initial sequence number is a cookie (RFC 4987, section 3.6).
+    fn answer_by_cookie(&mut self, flow: Flow, header: &TcpHeader, segment: &[u8]) -> Result<(), Reason> {
+        let (peer, now) = (header.seq.get(), self.host.now.get());
+        let mss = mss_of(segment).unwrap_or(DEFAULT_MSS);
+        self.counts.cookies.add(1);
+        self.cookies_until = now.saturating_add(COOKIES_HOLD);
+        let cookie = self.host.sequence.cookie(flow, peer, mss, now);
+        let tcb = self.listen_by_cookie(flow, 0, cookie, header, mss, peer);
+        self.remove(tcb);
+        Ok(())
+    }
+    /// An acknowledgement that may answer a cookie. If so, the SYN of the connection is repeated from what the cookie says.
+    fn answer_to_cookie(
+        &mut self,
+        flow: Flow,
+        application: usize,
+        header: &TcpHeader,
+        segment: &mut [u8],
+    ) -> Result<(), Reason> {
+        let (peer, cookie) = (header.seq.get().wrapping_sub(1), header.ack.get().wrapping_sub(1));
+        let Some(found) = self.host.sequence.read(flow, peer, cookie, self.host.now.get()) else {
+            return self.stray(flow, segment);
+        };
+        if !self.has_place() {
+            return Err(Reason::TableFull);
+        }
+        self.host.muted.set(true);
+        let tcb = self.listen_by_cookie(flow, application, cookie, header, found.mss, peer);
+        self.host.muted.set(false);
+        self.counts.cookies_accepted.add(1);
+        self.arrives(tcb, header, segment)
+    }
+    /// A connection that gets a SYN with no option but the segment size. Its initial sequence number is the cookie.
+    fn listen_by_cookie(
+        &mut self,
+        flow: Flow,
+        application: usize,
+        cookie: u32,
+        header: &TcpHeader,
+        mss: u16,
+        peer: u32,
+    ) -> Ptr<Tcb> {
+        let syn = TcpHeader {
+            seq: Be32::new(peer),
+            ack: Be32::new(0),
+            offset: 6 << 4,
+            flags: flag::SYN,
+            urgent: Be16::new(0),
+            ..*header
+        };
+        let mut segment = [0; TcpHeader::LEN + 4];
+        if let Some((head, option)) = segment.split_first_chunk_mut::<{ TcpHeader::LEN }>() {
+            *head = syn.to_bytes();
+            option.copy_from_slice(&[&[2, 4], &mss.to_be_bytes()[..]].concat());
+        }
+        let tcb = self.listen_on(flow, application);
+        self.host.cookie.set(Some(cookie));
+        self.pass(tcb, &mut segment);
+        self.host.cookie.set(None);
+        tcb
+    }
+}
+
+/// The segment size that a SYN announces.
+fn mss_of(segment: &[u8]) -> Option<u16> {
+    let mut list = options(segment);
+    loop {
+        list = match list {
+            [2, 4, a, b, ..] => return Some(u16::from_be_bytes([*a, *b])),
+            [1, rest @ ..] => rest,
+            [_, length, ..] if *length >= 2 => list.get(usize::from(*length)..)?,
+            _ => return None,
+        };
+    }
+}

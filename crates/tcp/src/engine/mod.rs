@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Many connections: each has a TCB of the compiled TCP. The engine finds the connection of a segment by addresses and
+//! ports, runs applications, and lets time pass. It knows nothing of elements; packets go in and out.
+
+mod calls;
+mod connection;
+mod counts;
+mod flow;
+mod host;
+mod input;
+pub mod invariants;
+mod memory;
+mod sequence;
+mod settle;
+mod stream;
+mod swap;
+#[cfg(test)]
+mod tests;
+mod time;
+
+pub use calls::Shown;
+pub use connection::End;
+pub use counts::EngineCounts;
+pub use flow::Flow;
+pub use stream::Stream;
+
+use crate::application::Registered;
+use crate::protocol::{Cx, Ptr, State, Tcb, TcpInterface, tcp_interface};
+use castanet_element::packet::Packet;
+use castanet_element::{Counts, Secret};
+use connection::Connection;
+use host::{Host, LARGEST_SEGMENT};
+use memory::Memory;
+use sequence::Sequence;
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::Ipv4Addr;
+
+/// The settings of an engine.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The addresses of this host.
+    pub addresses: Vec<Ipv4Addr>,
+    /// The most connections.
+    pub connections: usize,
+    /// The most connections that peers have begun and not completed. Further ones get SYN cookies.
+    pub backlog: usize,
+    /// The most bytes of data of all connections.
+    pub memory: usize,
+    /// The largest receive buffer and send buffer of a connection, in bytes.
+    pub rcvbuf: usize,
+    /// See `rcvbuf`.
+    pub sndbuf: usize,
+    /// The time to live of IP packets.
+    pub ttl: u8,
+    /// The silence after which a peer is asked whether it is alive, in seconds; 0 for never.
+    pub keep_alive: u32,
+    /// The time that data may wait for its acknowledgement, in seconds; 0 for no limit.
+    pub user_timeout: u32,
+}
+
+/// Why a call of the user has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The port has a listener.
+    #[error("the port has a listener already")]
+    InUse,
+    /// The stack has as many connections as it may have.
+    #[error("the stack has as many connections as it may have")]
+    Full,
+    /// All ports for connections to this peer are in use.
+    #[error("all ports for connections to this peer are in use")]
+    NoPort,
+    /// There is no such connection or listener.
+    #[error("no such connection or listener")]
+    Missing,
+    /// The stack has no address.
+    #[error("the stack has no address")]
+    NoAddress,
+}
+
+/// A port that is listened on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// The application, by its index.
+    pub application: usize,
+    /// Whether a handler has added it, and not the configuration.
+    pub added: bool,
+}
+
+/// Many connections.
+#[derive(Counts)]
+pub struct Engine {
+    /// The objects of the compiled TCP.
+    state: State,
+    interface: Ptr<TcpInterface>,
+    host: Host,
+    /// The segment that is being written.
+    scratch: Box<[Cell<u8>]>,
+    flows: HashMap<Flow, Ptr<Tcb>>,
+    listeners: BTreeMap<u16, Listener>,
+    applications: Vec<Registered>,
+    half_open: usize,
+    /// Until when SYN cookies may come back, in nanoseconds.
+    cookies_until: i64,
+    /// The connections that wait for slow timeouts, and for fast ones.
+    ticking: Vec<Ptr<Tcb>>,
+    delaying: Vec<Ptr<Tcb>>,
+    /// Connections in TIME-WAIT may give way to new ones; these are the oldest first.
+    waiting: VecDeque<Flow>,
+    /// The number of slow timeouts so far.
+    ticks: u64,
+    /// When time was last let pass, in nanoseconds.
+    passed: i64,
+    ports_tried: u32,
+    #[counts]
+    counts: EngineCounts,
+}
+
+impl Engine {
+    /// An engine without connections.
+    pub fn new(settings: Settings, secret: Secret) -> Engine {
+        let host = Host::new(settings, Sequence::new(secret));
+        let (state, scratch) = (State::default(), (0..LARGEST_SEGMENT).map(|_| Cell::new(0)).collect());
+        let mut engine = Engine {
+            state,
+            interface: Ptr::new(0),
+            host,
+            scratch,
+            flows: HashMap::new(),
+            listeners: BTreeMap::new(),
+            applications: Vec::new(),
+            half_open: 0,
+            cookies_until: i64::MIN,
+            ticking: Vec::new(),
+            delaying: Vec::new(),
+            waiting: VecDeque::new(),
+            ticks: 0,
+            passed: 0,
+            ports_tried: 0,
+            counts: EngineCounts::default(),
+        };
+        engine.interface = engine.call(&mut [], |cx, _| tcp_interface::create(cx));
+        engine
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.host.settings
+    }
+    /// The counts.
+    pub fn counts(&self) -> &EngineCounts {
+        &self.counts
+    }
+    /// The number of connections.
+    pub fn size(&self) -> usize {
+        self.flows.len()
+    }
+    /// The number of connections that peers have begun and not completed.
+    pub fn half_open(&self) -> usize {
+        self.half_open
+    }
+    /// The bytes of data of all connections.
+    pub fn memory(&self) -> usize {
+        self.host.memory.used()
+    }
+    /// Takes the packets to be sent.
+    pub fn take_packets(&mut self) -> Vec<Packet> {
+        std::mem::take(self.host.out.get_mut())
+    }
+    /// Takes the number of segments for which there was no buffer.
+    pub fn take_unsent(&mut self) -> u64 {
+        self.host.unsent.take()
+    }
+
+    /// Calls the TCP. `segment` is the segment that has arrived, if any.
+    fn call<R>(&self, segment: &mut [u8], f: impl FnOnce(&Cx<'_, Host>, &TcpInterface) -> R) -> R {
+        let arrived = Cell::from_mut(segment).as_slice_of_cells();
+        let packets = [arrived, &self.scratch[..]];
+        let cx = Cx { host: &self.host, state: &self.state, packets: &packets };
+        f(&cx, cx.tcp_interface(self.interface))
+    }
+    fn tcb(&self, tcb: Ptr<Tcb>) -> &Tcb {
+        self.state.tcb.at(tcb)
+    }
+}

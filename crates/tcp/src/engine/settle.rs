@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What follows a call of the TCP: applications run, connections that have ended are removed, and those that wait for time
+//! to pass get timeouts.
+
+use super::stream::Done;
+use super::{Connection, End, Engine, Flow, Stream};
+use crate::protocol::{Ptr, Tcb, delay_ack_f, f, s, tcp_interface};
+
+impl Engine {
+    /// Whether there is a place for one more connection. The oldest one in TIME-WAIT gives way.
+    pub(super) fn has_place(&mut self) -> bool {
+        while self.flows.len() >= self.host.settings.connections {
+            let Some(oldest) = self.waiting.pop_front() else { return false };
+            let tcb = self.flows.get(&oldest).copied();
+            if let Some(tcb) = tcb.filter(|t| self.tcb(*t).state.get() == s::TIME_WAIT) {
+                self.remove(tcb);
+            }
+        }
+        true
+    }
+    /// Adds a connection, which is closed.
+    pub(super) fn add(&mut self, connection: Connection) -> Ptr<Tcb> {
+        let flow = connection.flow;
+        let (local, remote) = (flow.local.port(), flow.remote.port());
+        let tcb = self.call(&mut [], |cx, this| tcp_interface::connection(cx, this, local, remote));
+        self.host.add(tcb, connection);
+        self.flows.insert(flow, tcb);
+        let (keep_alive, timeout) = (self.host.settings.keep_alive, self.host.settings.user_timeout);
+        self.call(&mut [], |cx, this| {
+            tcp_interface::keep_alive_after(cx, this, tcb, keep_alive);
+            tcp_interface::user_timeout(cx, this, tcb, timeout);
+        });
+        tcb
+    }
+    /// Removes a connection, whatever its state.
+    pub(super) fn remove(&mut self, tcb: Ptr<Tcb>) {
+        // The program forgets the segments and ranges of the connection, which have objects of their own.
+        let flags = &self.tcb(tcb).flags;
+        flags.set(flags.get() & !f::PASSIVE);
+        self.host.muted.set(true);
+        self.call(&mut [], |cx, this| {
+            tcp_interface::abort(cx, this, tcb);
+            tcp_interface::remove(cx, this, tcb);
+        });
+        self.host.muted.set(false);
+        if let Some(connection) = self.host.remove(tcb) {
+            self.flows.remove(&connection.flow);
+            self.half_open -= usize::from(connection.half_open);
+        }
+    }
+
+    /// Brings everything up to date after a call of the TCP with a connection.
+    pub(super) fn settle(&mut self, tcb: Ptr<Tcb>) {
+        let state = loop {
+            let state = self.tcb(tcb).state.get();
+            let Some((ended, stirred)) = self.host.with(tcb, |c| (c.ended, std::mem::take(&mut c.stirred)))
+            else {
+                return;
+            };
+            if ended.is_some() || state == s::CLOSED || state == s::LISTEN {
+                self.count_end(ended);
+                return self.remove(tcb);
+            }
+            if !stirred {
+                break state;
+            }
+            self.established(tcb, state);
+            self.run(tcb);
+        };
+        if state == s::TIME_WAIT {
+            self.waits(tcb);
+        }
+        self.schedule(tcb);
+    }
+    fn count_end(&mut self, ended: Option<End>) {
+        let counts = &mut self.counts;
+        match ended {
+            Some(End::Finished) => counts.finished.add(1),
+            Some(End::Reset) => counts.reset.add(1),
+            Some(End::Refused) => counts.refused.add(1),
+            Some(End::Timeout) => counts.timed_out.add(1),
+            None => {}
+        }
+    }
+    /// Counts a connection that was established just now.
+    fn established(&mut self, tcb: Ptr<Tcb>, state: i32) {
+        let fresh = self.host.with(tcb, |c| {
+            let was_half_open = state != s::SYN_RECEIVED && std::mem::take(&mut c.half_open);
+            let fresh = c.connected && !std::mem::replace(&mut c.counted, c.connected);
+            (was_half_open, fresh.then_some(c.application))
+        });
+        let Some((was_half_open, opened)) = fresh else { return };
+        self.half_open -= usize::from(was_half_open);
+        if let Some(application) = opened {
+            self.counts.opened.add(1);
+            if let Some(a) = self.applications.get(application) {
+                a.tally.opened.add(1);
+            }
+        }
+    }
+    /// A connection in TIME-WAIT keeps no data, and may give way to others.
+    fn waits(&mut self, tcb: Ptr<Tcb>) {
+        let first = self.host.with(tcb, |c| (!std::mem::replace(&mut c.waits, true)).then_some(c.flow));
+        if let Some(Some(flow)) = first {
+            self.waiting.push_back(flow);
+        }
+        // Flows whose connection has ended leave the list before it is longer than twice what it must hold.
+        if self.waiting.len() > 64 + 2 * self.flows.len() {
+            let flows = &self.flows;
+            self.waiting.retain(|f| flows.contains_key(f));
+        }
+    }
+
+    /// Runs the application of a connection, and does what it asks for.
+    fn run(&mut self, tcb: Ptr<Tcb>) {
+        let Some(done) = self.with_stream_of(tcb, |application, session, stream| {
+            application.run(session, stream);
+        }) else {
+            return;
+        };
+        self.carry_out(tcb, done);
+    }
+    /// Calls `f` with the application, the session and the stream of a connection.
+    pub(super) fn with_stream_of(
+        &self,
+        tcb: Ptr<Tcb>,
+        f: impl FnOnce(&dyn crate::application::Application, &mut crate::application::Session, &mut Stream<'_>),
+    ) -> Option<Done> {
+        let (memory, sndbuf) = (&self.host.memory, self.host.settings.sndbuf);
+        self.host.with(tcb, |connection| {
+            let registered = self.applications.get(connection.application)?;
+            let mut session = std::mem::take(&mut connection.session);
+            let mut stream = Stream {
+                connection,
+                memory,
+                tally: &registered.tally,
+                sndbuf,
+                done: Done::default(),
+                poller: &self.host.poller,
+                number: tcb.0,
+            };
+            f(&*registered.application, &mut session, &mut stream);
+            let done = stream.done;
+            connection.session = session;
+            Some(done)
+        })?
+    }
+    /// Does what an application asks for.
+    pub(super) fn carry_out(&mut self, tcb: Ptr<Tcb>, done: Done) {
+        self.call(&mut [], |cx, this| {
+            if done.abort {
+                tcp_interface::abort(cx, this, tcb);
+            } else if done.close {
+                tcp_interface::close(cx, this, tcb);
+            } else if done.moved {
+                tcp_interface::output(cx, this, tcb);
+            }
+        });
+    }
+
+    /// Puts a connection on the lists of those that wait for timeouts.
+    fn schedule(&mut self, tcb: Ptr<Tcb>) {
+        let t = self.tcb(tcb);
+        let delays = t.flags.get() & delay_ack_f::DELAY_ACK != 0;
+        let busy = is_busy(t);
+        let new = self.host.with(tcb, |c| {
+            let ticks = busy || c.starved;
+            let new = (ticks && !c.ticks, delays && !c.delays);
+            c.ticks |= ticks;
+            c.delays |= delays;
+            new
+        });
+        let (ticks, delays) = new.unwrap_or_default();
+        if ticks {
+            self.ticking.push(tcb);
+        }
+        if delays {
+            self.delaying.push(tcb);
+        }
+    }
+    /// The connection of a flow.
+    pub(super) fn find(&self, flow: Flow) -> Option<Ptr<Tcb>> {
+        self.flows.get(&flow).copied()
+    }
+}
+
+/// Whether a connection waits for time to pass: one of its timers runs.
+pub(super) fn is_busy(t: &Tcb) -> bool {
+    [
+        &t.retransmit_ticks,
+        &t.persist_ticks,
+        &t.time_wait_ticks,
+        &t.keep_alive_ticks,
+        &t.challenges,
+        &t.rtt_ticks,
+    ]
+    .iter()
+    .any(|n| n.get() > 0)
+}

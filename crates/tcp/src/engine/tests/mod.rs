@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Engines that exchange packets over a simulated network.
+#![allow(clippy::unwrap_used, clippy::needless_range_loop)]
+
+mod defence;
+mod exchange;
+mod noise;
+
+use super::{Engine, Flow, Listener, Settings};
+use crate::application::{Application, Registered, Session, Tally};
+use crate::engine::Stream;
+use castanet_element::packet::Packet;
+use castanet_element::spec::Reason;
+use castanet_element::{Random, Secret, Seed};
+use castanet_wire::ipv4::Ipv4Header;
+use castanet_wire::tcp::{self, TcpHeader};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+
+/// What an application writes, and what it has read.
+#[derive(Default)]
+struct Data {
+    write: Vec<u8>,
+    read: Vec<u8>,
+}
+
+/// Writes its data, reads what comes, and closes.
+#[derive(Clone, Default)]
+struct User(Arc<Mutex<Data>>);
+
+impl Application for User {
+    fn run(&self, session: &mut Session, stream: &mut Stream<'_>) {
+        let mut data = self.0.lock();
+        let (first, second) = stream.data();
+        let read = [first, second].concat();
+        data.read.extend(&read);
+        stream.consume(read.len());
+        if stream.is_connected() {
+            session.written += stream.write(&data.write[session.written as usize..]) as u64;
+        }
+        if session.written as usize == data.write.len() {
+            stream.close();
+        }
+    }
+}
+
+fn address(n: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, 1 + n as u8)
+}
+
+fn settings(n: usize) -> Settings {
+    Settings {
+        addresses: vec![address(n)],
+        connections: 1000,
+        backlog: 10,
+        memory: 10_000_000,
+        rcvbuf: 100_000,
+        sndbuf: 100_000,
+        ttl: 64,
+        keep_alive: 0,
+        user_timeout: 300,
+    }
+}
+
+/// An engine whose port 80 has this application.
+fn engine(n: usize, settings: Settings, application: impl Application + 'static) -> Engine {
+    let mut e = Engine::new(settings, Secret::of(Seed::Fixed(n as u64), "tcp"));
+    e.set_applications(vec![Registered {
+        name: "user".into(),
+        element: 0,
+        application: Arc::new(application),
+        tally: Tally::default(),
+        ports: vec![],
+        peers: vec![],
+    }]);
+    e.listen(80, Listener { application: 0, added: false }).unwrap();
+    e
+}
+
+/// Gives an IP packet to an engine.
+fn give(e: &mut Engine, packet: &[u8], now: i64) -> Result<(), Reason> {
+    let ip = *Ipv4Header::checked(packet, true).unwrap();
+    let mut segment = packet[ip.header_len()..usize::from(ip.total_len.get())].to_vec();
+    if !tcp::checksum_ok(ip.src.get(), ip.dst.get(), &segment) {
+        return Err(Reason::BadTransport);
+    }
+    let header = *TcpHeader::from_prefix(&segment).unwrap();
+    let end = |ip: u32, port: u16| SocketAddrV4::new(Ipv4Addr::from_bits(ip), port);
+    let flow = Flow {
+        local: end(ip.dst.get(), header.dst_port.get()),
+        remote: end(ip.src.get(), header.src_port.get()),
+    };
+    e.input(flow, &mut segment, now)
+}
+
+fn header(packet: &[u8]) -> TcpHeader {
+    *TcpHeader::from_prefix(&packet[20..]).unwrap()
+}
+
+fn packets(e: &mut Engine) -> Vec<Vec<u8>> {
+    e.take_packets().iter().map(|p: &Packet| p.data().to_vec()).collect()
+}
+
+/// A network between two engines.
+struct Network {
+    ends: [Engine; 2],
+    way: BTreeMap<(i64, u64), (usize, Vec<u8>)>,
+    now: i64,
+    count: u64,
+    random: Random,
+    /// The percentages of packets that are lost, sent twice, and corrupted; and the most delay in milliseconds.
+    faults: [u64; 4],
+}
+
+impl Network {
+    fn new(ends: [Engine; 2], seed: u64, faults: [u64; 4]) -> Network {
+        let random = Random::new(seed, "network");
+        Network { ends, way: BTreeMap::new(), now: 1_000_000_000_000, count: 0, random, faults }
+    }
+    fn flush(&mut self) {
+        let [loss, twice, corrupt, delay] = self.faults;
+        for from in 0..2 {
+            for packet in packets(&mut self.ends[from]) {
+                for _ in 0..1 + u64::from(self.random.below(100) < twice) {
+                    let mut packet = packet.clone();
+                    if self.random.below(100) < loss {
+                        continue;
+                    }
+                    if self.random.below(100) < corrupt {
+                        let at = 20 + self.random.below(packet.len() as u64 - 20) as usize;
+                        packet[at] ^= 1 + self.random.below(255) as u8;
+                    }
+                    let at = self.now + 1_000_000 * (5 + self.random.below(delay + 1) as i64);
+                    self.count += 1;
+                    self.way.insert((at, self.count), (1 - from, packet));
+                }
+            }
+        }
+    }
+    /// Lets time pass until nothing is left to be done, or for at most so many seconds.
+    fn run(&mut self, seconds: i64) {
+        let end = self.now + seconds * 1_000_000_000;
+        self.flush();
+        loop {
+            let arrival = self.way.first_key_value().map(|(k, _)| k.0);
+            let times = [arrival, self.ends[0].next_timeout(), self.ends[1].next_timeout()];
+            let Some(next) = times.into_iter().flatten().min().filter(|t| *t <= end) else { break };
+            self.now = next.max(self.now);
+            while let Some(first) = self.way.first_entry().filter(|e| e.key().0 <= self.now) {
+                let (to, packet) = first.remove();
+                let _ = give(&mut self.ends[to], &packet, self.now);
+                self.flush();
+            }
+            self.ends.iter_mut().for_each(|e| e.pass_time(self.now));
+            self.flush();
+        }
+        self.now = end;
+    }
+    /// Opens a connection of engine 0 to port 80 of engine 1.
+    fn connect(&mut self) -> Flow {
+        let peer = SocketAddrV4::new(address(1), 80);
+        let now = self.now;
+        self.ends.iter_mut().for_each(|e| e.pass_time(now));
+        self.ends[0].connect(None, peer, 0, now).unwrap()
+    }
+}
+
+fn bytes(n: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random::new(seed, "bytes");
+    (0..n).map(|_| random.next_u64() as u8).collect()
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How applications attach to a stack.
+
+use super::values::{Endpoint, StackRef};
+use crate::application::{Application, Applications, Registered, Tally};
+use castanet_element::prelude::*;
+use std::sync::Arc;
+
+/// The arguments that all applications have.
+#[derive(Args)]
+pub struct AttachArgs {
+    /// The stack.
+    #[arg(alias = "TCPSTACK")]
+    stack: StackRef,
+    /// The port to listen on.
+    #[arg(keyword)]
+    port: Option<u16>,
+    /// The peer to connect to when the router starts.
+    #[arg(keyword)]
+    connect: Option<Endpoint>,
+}
+
+/// Registers an application with its stack. Returns its counts.
+pub(super) fn attach(args: &AttachArgs, application: Arc<dyn Application>, cx: &mut BuildCx<'_>) -> Tally {
+    let tally = Tally::default();
+    let registered = Registered {
+        name: cx.name.to_string(),
+        element: cx.me,
+        application,
+        tally: tally.clone(),
+        ports: args.port.into_iter().collect(),
+        peers: args.connect.map(|e| e.0).into_iter().collect(),
+    };
+    cx.share_as(args.stack.0, Applications::default).add(registered);
+    tally
+}
