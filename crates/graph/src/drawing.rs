@@ -9,6 +9,7 @@
 //! - `place`: positions in the whole drawing
 //! - `symbols`: ports, arrow heads and the legend
 //! - `svg`, `dot`, `gml`, `graphml`: the output formats
+//! - `picture`: the positions, for programs that draw by themselves
 
 mod card;
 mod columns;
@@ -16,6 +17,7 @@ mod dot;
 mod gml;
 mod graphml;
 mod layout;
+mod picture;
 mod place;
 mod scene;
 mod svg;
@@ -23,6 +25,7 @@ mod symbols;
 
 use crate::graph::Graph;
 use card::counted;
+pub use picture::{Frame, Picture, PictureBox, PictureLine, PicturePort, Shown};
 use scene::Scene;
 pub use scene::{Fold, UnknownCompound};
 pub use svg::escaped;
