@@ -41,7 +41,7 @@ fn the_graph_is_drawn_live() {
     let b = Bench::new();
     let s = router(&b, SWAPS, ROUTER);
     let w = open(&s, false);
-    assert_eq!(w.run("return document.querySelectorAll('.box').length"), json!(9));
+    assert_eq!(w.run("return document.querySelectorAll('#sheet .box').length"), json!(9));
     assert!(
         !w.run("return location.href").as_str().unwrap().contains("token"),
         "the token leaves the address bar"
@@ -58,9 +58,9 @@ fn the_graph_is_drawn_live() {
     w.until("and in the head", "return document.querySelector('#figure-drops.bad') !== null");
     // Folded, the compound shows the drops of its element.
     w.click(".band");
-    w.until("the compound is folded", "return document.querySelector('.box.folded') !== null");
-    assert_eq!(w.run("return document.querySelectorAll('.box').length"), json!(9));
-    w.until("it shows drops", "return document.querySelector('.box.folded.dropping') !== null");
+    w.until("the compound is folded", "return document.querySelector('#sheet .box.folded') !== null");
+    assert_eq!(w.run("return document.querySelectorAll('#sheet .box').length"), json!(9));
+    w.until("it shows drops", "return document.querySelector('#sheet .box.folded.dropping') !== null");
     w.click("[aria-expanded=false]");
     w.until("it is open again", "return document.querySelector('.band') !== null");
     assert_eq!(w.messages(), [""; 0]);
@@ -251,7 +251,7 @@ fn a_thousand_elements_are_drawn() {
     let b = Bench::new();
     let s = router(&b, &[], &large(1000));
     let w = open(&s, false);
-    assert_eq!(w.run("return document.querySelectorAll('.box').length"), json!(1000));
+    assert_eq!(w.run("return document.querySelectorAll('#sheet .box').length"), json!(1000));
     w.until("readings come", "return document.querySelectorAll('.line[data-flow=none]').length > 800");
     w.run(
         "const f = document.getElementById('find'); f.value = 'c77_3'; f.dispatchEvent(new Event('change'))",
