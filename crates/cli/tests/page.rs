@@ -56,6 +56,11 @@ fn the_graph_is_drawn_live() {
         "return document.querySelector('.dropping .badge text')?.textContent.endsWith('/s')",
     );
     w.until("and in the head", "return document.querySelector('#figure-drops.bad') !== null");
+    w.until(
+        "lines are thicker where packets pass",
+        "const all = [...document.querySelectorAll('.line')].map((l) => parseFloat(getComputedStyle(l).strokeWidth)); \
+         return Math.max(...all) > 2.3 && Math.min(...all) < 1.5",
+    );
     // Folded, the compound shows the drops of its element.
     w.click(".band");
     w.until("the compound is folded", "return document.querySelector('#sheet .box.folded') !== null");

@@ -207,6 +207,6 @@ mod tests {
                 }
             }
         }
-        assert!(known > 300 && unknown > 300, "{known} {unknown}");
+        assert!(known > 200 && unknown > 200, "{known} {unknown}");
     }
 }

@@ -63,7 +63,7 @@ export class GraphView {
     // A connection is labelled where it leaves an element, not again where it crosses the frame of a compound.
     const outputs = new Set(drawing.boxes.flatMap((b) => b.outputs.map((p) => spot(p.x, b.place.y + b.place.height))));
     for (const line of drawing.lines) {
-      const path = svg("path", { class: `line ${line.kind}`, d: line.path, "marker-end": line.arrow ? `url(#arrow-${line.kind})` : null });
+      const path = svg("path", { class: `line ${line.kind}`, "stroke-width": width(0), d: line.path, "marker-end": line.arrow ? `url(#arrow-${line.kind})` : null });
       const label = svg("text", { class: "rate", x: line.start.x + 7, y: line.start.y + 15 });
       lines.append(path);
       labels.append(label);
