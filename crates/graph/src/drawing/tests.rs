@@ -5,6 +5,7 @@
 
 mod dom;
 mod folding;
+mod picture;
 
 use super::card::{NARROW, WIDE};
 use super::layout::{Edge, Pin, layout, overlaps};
