@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 const ABOVE: usize = 3;
 /// Texts that count as a reason: the SKIP line itself, a function that prints it, or a line of a test that runs itself
 /// as a subprocess.
-const REASONS: [&str; 17] = [
+const REASONS: [&str; 18] = [
     "SKIP",
     "has_tun()",
     "has_xdp()",
+    "has_browser()",
     "is_root()",
     "println!(\"{}\", writer.count())",
     // Functions that create a lab or a network in it.

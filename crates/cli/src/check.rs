@@ -7,7 +7,7 @@ mod paint;
 mod scripts;
 
 use crate::args::{Check, Configuration};
-use crate::load::{Source, complain, definition, load, show};
+use crate::load::{Loaded, Source, complain, definition, load, show};
 use castanet_lang::{Diagnostic, Sources, Span, Unknown};
 use castanet_runtime::Options;
 use std::process::ExitCode;
@@ -49,11 +49,23 @@ pub fn each(c: &Configuration) -> Vec<Configuration> {
 
 /// Checks one configuration. Returns its sources and diagnostics, and prints a line if there is no error.
 fn check(source: &Source, args: &Check) -> (Sources, Vec<Diagnostic>) {
-    let mut loaded = load(source, args.configuration.clickpath.as_deref(), Unknown::Error);
+    let loaded = load(source, args.configuration.clickpath.as_deref(), Unknown::Error);
+    let n = loaded.graph.len();
+    let (sources, diagnostics) = diagnose(loaded, args.workers);
+    if !diagnostics.iter().any(Diagnostic::is_error) && !args.configuration.json {
+        let text = format!("{}: {n} elements, configuration OK\n", source.name);
+        // A failed write is ignored: the exit code still gives the result.
+        let _ = crate::load::write_out(None, &text);
+    }
+    (sources, diagnostics)
+}
+
+/// Returns all diagnostics of a configuration that would run with this number of workers, and its sources. Builds the
+/// elements, but opens no file.
+pub fn diagnose(mut loaded: Loaded, workers: usize) -> (Sources, Vec<Diagnostic>) {
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
     let errors = |all: &[Diagnostic]| all.iter().filter(|d| d.is_error()).count();
-    let n = loaded.graph.len();
-    let options = Options { workers: args.workers, ..Options::default() };
+    let options = Options { workers, ..Options::default() };
     if errors(&diagnostics) == 0 {
         diagnostics.extend(paint::redirects(&loaded.graph));
         diagnostics.extend(scripts::calls(&loaded.graph));
@@ -74,10 +86,5 @@ fn check(source: &Source, args: &Check) -> (Sources, Vec<Diagnostic>) {
     }
     diagnostics.retain(|d| !d.consequence);
     merge::variables(&mut diagnostics);
-    if errors(&diagnostics) == 0 && !args.configuration.json {
-        let text = format!("{}: {n} elements, configuration OK\n", source.name);
-        // A failed write is ignored: the exit code still gives the result.
-        let _ = crate::load::write_out(None, &text);
-    }
     (loaded.sources, diagnostics)
 }

@@ -13,7 +13,8 @@ pub fn lines(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
     castanet_lang::bytes::replaced(&lines).into_owned()
 }
 
-fn object(sources: &Sources, d: &Diagnostic) -> Value {
+/// Returns one diagnostic.
+pub fn object(sources: &Sources, d: &Diagnostic) -> Value {
     let mut spans: Vec<Value> = Vec::new();
     spans.extend(d.span.map(|at| span(sources, at, &d.at, true, None)));
     for label in &d.labels {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod align;
+mod api;
 mod args;
 mod bench;
 mod check;

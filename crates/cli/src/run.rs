@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet run`: runs a configuration until it stops or is stopped.
 
+use crate::api::{Context, Router as HttpRouter};
 use crate::args::Run;
 use crate::classes::BuiltIn;
 use crate::devirtualize::Loader;
-use crate::http::Scrape;
 use crate::load::{Loaded, Source, complain, load_in, show};
-use crate::observe::Inside;
 use crate::processor::Processors;
 use crate::profile::Profile;
 use crate::reread::{Reader, reread};
 use crate::signals::{self, Hangup};
-use crate::{live, metrics, requests, summary};
+use crate::{live, requests, summary};
 use castanet_element::build::of_router;
 use castanet_element::{Classes, Clock};
 use castanet_graph::Graph;
@@ -122,12 +121,6 @@ fn hangup(args: &Run, running: &Arc<Running>) -> Option<Hangup> {
     again.is_file().then(|| -> Hangup { Box::new(move || reread(&running, || Source::read(&again))) })
 }
 
-/// Returns a function that reads the metrics of the router.
-fn scrape(running: &Arc<Running>) -> Scrape {
-    let running = running.clone();
-    Arc::new(move || metrics::text(&mut Inside(&running)).map_err(|e| e.to_string()))
-}
-
 fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     signals::end_at_once().map_err(uncaught)?;
     let source = Source::read(&args.configuration)?;
@@ -140,6 +133,7 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let options = options(args, &source.name, &loaded.text)?;
+    let workers = options.workers;
     let held = args.privileges.start()?;
     let Loaded { sources, graph, mut diagnostics, classes, .. } = loaded;
     // Click runs configurations with wrong packet types, and its users' configurations have to run here.
@@ -151,12 +145,18 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     show(&sources, &diagnostics, args.configuration.json);
     let Some(mut router) = built else { return Ok(ExitCode::FAILURE) };
     let running = router.running().clone();
+    let context = Context {
+        available: available.clone(),
+        defines: source.defines.clone(),
+        allowed: args.from_clients.clone(),
+        workers,
+    };
     Reader::new(available, &source.defines, &args.from_clients)
         .attend(&running, args.allow_reconfigure, hangup(args, &running))
         .map_err(uncaught)?;
     let mount = args.mount.as_deref().map(|folder| crate::mount::over(folder, &router)).transpose()?;
     let servers = args.sockets.open(router.running())?;
-    let http = args.http.open(scrape(&running))?;
+    let http = args.http.open(HttpRouter::Near(running.clone()), context)?;
     if mount.is_none() && servers.is_empty() && http.is_none() {
         running.stop_when_idle();
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet serve`: HTTP access to a running router, over its control socket.
 
+use crate::api::{Context, Router};
+use crate::classes::BuiltIn;
+use crate::control::FromClients;
 use crate::ctl::{Connection, Failure};
 use crate::http::Http;
-use crate::metrics;
 use clap::Args;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 /// `castanet serve`.
 #[derive(Args)]
@@ -29,12 +30,13 @@ pub fn main(a: &Serve) -> ExitCode {
 fn serve(a: &Serve) -> Result<(), Failure> {
     // A wrong address of the router is an error now, not in the first request.
     drop(a.connection.open()?);
-    let connection = a.connection.clone();
-    let scrape = move || {
-        let mut client = connection.open().map_err(|e| e.to_string())?;
-        metrics::text(&mut client).map_err(|e| e.to_string())
+    let context = Context {
+        available: BuiltIn::all().available(None),
+        defines: Vec::new(),
+        allowed: FromClients::default(),
+        workers: 1,
     };
-    if let Some(server) = a.http.open(Arc::new(scrape))? {
+    if let Some(server) = a.http.open(Router::Far(a.connection.clone()), context)? {
         server.wait();
     }
     Ok(())

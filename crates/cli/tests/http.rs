@@ -5,6 +5,7 @@
 mod common;
 
 use castanet_testkit::until;
+use common::web::{Served, get, send, serve};
 use common::{Bench, Live};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,45 +15,6 @@ use std::time::Duration;
 /// 12 packets: 5 stay in the queue, and 7 are dropped. The splitters get none.
 const ROUTER: &str = "i :: InfiniteSource(LIMIT 12, ACTIVE true) -> c :: Counter -> q :: SimpleQueue(5) -> Idle;
     Idle -> r :: RatedSplitter(100) -> Discard; r [1] -> Discard; Idle -> b :: BandwidthRatedSplitter(80kbps) -> Discard; b [1] -> Discard;";
-
-/// Starts castanet with these arguments, and waits until it listens. Returns the port.
-fn start(b: &Bench, log: &str, args: &[&str]) -> (Live, u16) {
-    let mut c = b.command("castanet");
-    c.args(args).stdin(Stdio::null()).stdout(Stdio::null());
-    c.stderr(std::fs::File::create(b.path(log)).unwrap());
-    let live = Live(c.spawn().unwrap());
-    let port = || {
-        let text = std::fs::read_to_string(b.path(log)).unwrap();
-        let (_, rest) = text.split_once("listening on http://127.0.0.1:")?;
-        rest.split_once('/')?.0.parse().ok()
-    };
-    until("it listens", || port().is_some());
-    (live, port().unwrap())
-}
-
-/// Sends bytes, and returns all that comes until the end of the connection.
-fn send(port: u16, request: &[u8]) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(100))).unwrap();
-    // The server may end the connection before it has read all.
-    let _ = stream.write_all(request);
-    let mut all = Vec::new();
-    let mut part = [0; 4096];
-    while let Ok(n @ 1..) = stream.read(&mut part) {
-        all.extend_from_slice(&part[..n]);
-    }
-    String::from_utf8(all).unwrap()
-}
-
-/// Returns the head and the body of a page.
-fn get(port: u16, path: &str) -> (String, String) {
-    let all = send(
-        port,
-        format!("GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n").as_bytes(),
-    );
-    let (head, body) = all.split_once("\r\n\r\n").unwrap();
-    (head.to_string(), body.to_string())
-}
 
 fn check_metrics(port: u16) {
     until("all packets have come", || {
@@ -93,9 +55,10 @@ fn check_metrics(port: u16) {
 #[test]
 fn a_router_serves_its_metrics() {
     let b = Bench::new();
-    let (_live, port) = start(&b, "log", &["run", "-q", "--http", "127.0.0.1:0", "-e", ROUTER]);
+    let Served { live: _live, port, .. } =
+        serve(&b, "log", &["run", "-q", "--http", "127.0.0.1:0", "-e", ROUTER]);
     check_metrics(port);
-    assert!(get(port, "/").1.contains("/metrics"));
+    assert!(get(port, "/").1.contains("<title>Castanet</title>"));
     assert!(get(port, "/x").0.starts_with("HTTP/1.1 404 "));
 }
 
@@ -106,7 +69,7 @@ fn a_router_is_served_over_its_control_socket() {
     c.args(["run", "-q", "-u", "s", "-e", ROUTER]).stdout(Stdio::null());
     let router = Live(c.spawn().unwrap());
     until("the router listens", || b.run("castanet", &["ctl", "s", "read", "version"], "").code == 0);
-    let (_live, port) = start(&b, "log", &["serve", "s", "--http", "127.0.0.1:0"]);
+    let Served { live: _live, port, .. } = serve(&b, "log", &["serve", "s", "--http", "127.0.0.1:0"]);
     check_metrics(port);
     drop(router);
     let (head, text) = get(port, "/metrics");
@@ -117,14 +80,14 @@ fn a_router_is_served_over_its_control_socket() {
 fn requests_that_are_not_right_are_refused() {
     let b = Bench::new();
     let args = ["run", "-q", "--http", "127.0.0.1:0", "--http-host", "router1", "-e", "Idle -> Discard"];
-    let (_live, port) = start(&b, "log", &args);
+    let Served { live: _live, port, .. } = serve(&b, "log", &args);
     let long = format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(20_000));
     let many = format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "X: y\r\n".repeat(100));
     for (request, status) in [
         ("GET /metrics HTTP/1.1\r\nHost: router1\r\n\r\n", "200"),
         ("GET /metrics HTTP/1.0\r\nHost: router1\r\n\r\n", "200"),
         ("GET /metrics HTTP/1.1\r\nHost: example.org\r\n\r\n", "403"),
-        ("GET /metrics HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n\r\n", "403"),
+        ("GET /metrics HTTP/1.1\r\nHost: localhost\r\nOrigin: http://example.org\r\n\r\n", "403"),
         ("GET /metrics HTTP/1.1\r\n\r\n", "400"),
         ("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc", "405"),
         ("GET /metrics HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "200"),
@@ -189,7 +152,8 @@ fn prometheus_scrapes_a_router() {
         return;
     }
     let b = Bench::new();
-    let (_live, port) = start(&b, "log", &["run", "-q", "--http", "127.0.0.1:0", "-e", ROUTER]);
+    let Served { live: _live, port, .. } =
+        serve(&b, "log", &["run", "-q", "--http", "127.0.0.1:0", "-e", ROUTER]);
     b.file(
         "prometheus.yml",
         &format!(

@@ -10,6 +10,7 @@
 //! - `rate`: packets per second as a short text
 //! - `symbols`: ports, arrow heads and the legend
 //! - `svg`, `dot`, `gml`, `graphml`: the output formats
+//! - `picture`: the positions, for programs that draw by themselves
 
 mod card;
 mod columns;
@@ -17,6 +18,7 @@ mod dot;
 mod gml;
 mod graphml;
 mod layout;
+mod picture;
 mod place;
 mod rate;
 mod scene;
@@ -25,6 +27,7 @@ mod symbols;
 
 use crate::graph::Graph;
 use card::counted;
+pub use picture::{Frame, Picture, PictureBox, PictureLine, PicturePort, Shown};
 use scene::Scene;
 pub use scene::{Fold, UnknownCompound};
 pub use svg::escaped;

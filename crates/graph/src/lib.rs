@@ -47,7 +47,7 @@ mod testing;
 pub use batch::{Constraint, batch_limits};
 pub use check::unknown_classes;
 pub use context::Visit;
-pub use drawing::{Drawing, Fold};
+pub use drawing::{Drawing, Fold, Frame, Picture, PictureBox, PictureLine, PicturePort, Shown};
 pub use excerpt::excerpt;
 pub use graph::{Graph, PortKind};
 pub use placement::{Mode, Placement};

@@ -1,50 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The HTTP server: one thread, with bounds on the number, the size and the time of requests.
 
-use super::answer::{Answer, Hosts, answer};
 use super::network::Network;
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use super::respond::{Deadline, State, respond};
+use super::work::THREADS;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
-use tokio::time::{sleep, timeout};
-
-/// Reads the metrics. The error is a line of text.
-pub type Scrape = Arc<dyn Fn() -> Result<String, String> + Send + Sync>;
+use tokio::time::{sleep, timeout, timeout_at};
 
 /// The largest number of connections. Others wait until one of them ends.
-const CONNECTIONS: usize = 64;
-/// The largest size of a request without its body, in bytes. Bodies are not read.
+const CONNECTIONS: u32 = 64;
+/// The largest size of a request without its body, in bytes.
 const REQUEST: usize = 16 << 10;
 /// The largest number of header fields of a request.
 const FIELDS: usize = 64;
-/// The time that a request may take to arrive.
+/// The time that a request may take to arrive, without its body.
 const ARRIVAL: Duration = Duration::from_secs(5);
-/// The time that a reading of the router may take.
-const READING: Duration = Duration::from_secs(20);
-/// The time that a connection may last. It has one request.
-const CONNECTION: Duration = Duration::from_secs(60);
 /// The pause after a connection could not be accepted, for example because the process has too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// The state that all connections share.
-struct State {
-    hosts: Hosts,
-    clients: Vec<Network>,
-    scrape: Scrape,
-    /// One reading at a time, so that clients cannot make the router answer any number of calls at once.
-    turn: Arc<Semaphore>,
-}
+/// The time in which clients of event streams can still be told that the router has ended.
+const GRACE: Duration = Duration::from_millis(300);
 
 /// A running server. Dropping it ends the server.
 pub struct Server {
@@ -58,27 +41,30 @@ impl Server {
     ///
     /// # Errors
     /// When no address is free.
-    pub fn start(
-        addresses: &[SocketAddr],
-        hosts: Hosts,
-        clients: Vec<Network>,
-        scrape: Scrape,
-    ) -> std::io::Result<Server> {
+    pub fn start(addresses: &[SocketAddr], clients: Vec<Network>, state: State) -> std::io::Result<Server> {
         let listener = std::net::TcpListener::bind(addresses)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(2).build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(THREADS)
+            .build()?;
         let listener = {
             let _inside = runtime.enter();
             TcpListener::from_std(listener)?
         };
-        let state = Arc::new(State { hosts, clients, scrape, turn: Arc::new(Semaphore::new(1)) });
+        let state = Arc::new(state);
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("http".into()).spawn(move || {
-            runtime.spawn(accept(listener, state));
-            // The channel also ends when its sender is dropped.
-            let _ = runtime.block_on(stopped);
+            let slots = Arc::new(Semaphore::new(CONNECTIONS as usize));
+            let accepts = runtime.spawn(accept(listener, clients, state.clone(), slots.clone()));
+            runtime.block_on(async {
+                // The channel also ends when its sender is dropped.
+                let _ = stopped.await;
+                accepts.abort();
+                state.events.end();
+                let _ = timeout(GRACE, slots.acquire_many(CONNECTIONS)).await;
+            });
             // A reading that is going on ends by itself, when the router answers or has stopped.
             runtime.shutdown_background();
         })?;
@@ -112,18 +98,17 @@ fn admits(networks: &[Network], client: IpAddr) -> bool {
     client.to_canonical().is_loopback() || networks.iter().any(|n| n.has(client))
 }
 
-async fn accept(listener: TcpListener, state: Arc<State>) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+async fn accept(listener: TcpListener, clients: Vec<Network>, state: Arc<State>, slots: Arc<Semaphore>) {
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, peer)) => {
-                if !admits(&state.clients, peer.ip()) {
+                if !admits(&clients, peer.ip()) {
                     continue;
                 }
                 let state = state.clone();
                 tokio::spawn(async move {
-                    let _ = timeout(CONNECTION, serve(stream, state)).await;
+                    serve(stream, state).await;
                     drop(slot);
                 });
             }
@@ -134,58 +119,25 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
 
 /// Serves one request.
 async fn serve(stream: TcpStream, state: Arc<State>) {
-    let service = service_fn(move |request| respond(request, state.clone()));
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(ARRIVAL)
-        .max_buf_size(REQUEST)
-        .max_headers(FIELDS)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
-    // Errors concern one client, who sees the connection end.
-    let _ = connection.await;
-}
-
-async fn respond(request: Request<Incoming>, state: Arc<State>) -> Result<Response<Full<Bytes>>, Infallible> {
-    const TEXT: &str = "text/plain; charset=utf-8";
-    const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let (status, kind, text) = match answer(request.method(), request.uri(), request.headers(), &state.hosts)
-    {
-        Answer::Index => (200, TEXT, "/metrics: the metrics of the router, for Prometheus\n".to_string()),
-        Answer::Metrics => match metrics(&state).await {
-            Ok(text) => (200, METRICS, text),
-            Err(e) => (503, TEXT, format!("{e}\n")),
-        },
-        Answer::Error(status, text) => (status, TEXT, format!("{text}\n")),
-    };
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    if status == 405 {
-        let allowed = [Method::GET.as_str(), Method::HEAD.as_str()].join(", ");
-        headers.extend(HeaderValue::from_str(&allowed).ok().map(|v| (ALLOW, v)));
+    let deadline = Arc::new(Deadline::new());
+    let of_request = deadline.clone();
+    let service = service_fn(move |request| respond(request, state.clone(), of_request.clone()));
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(ARRIVAL)
+            .max_buf_size(REQUEST)
+            .max_headers(FIELDS)
+            .keep_alive(false)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    loop {
+        let until = deadline.get();
+        // Errors concern one client, who sees the connection end.
+        if timeout_at(until, &mut connection).await.is_ok() || deadline.get() <= until {
+            return;
+        }
     }
-    Ok(response)
-}
-
-/// Reads the metrics on another thread, because the router may take long to answer.
-async fn metrics(state: &State) -> Result<String, String> {
-    let late = |_| "the router does not answer".to_string();
-    let reading = async {
-        let turn = state.turn.clone().acquire_owned().await.map_err(|e| e.to_string())?;
-        let scrape = state.scrape.clone();
-        let read = tokio::task::spawn_blocking(move || {
-            let out = scrape();
-            // The next reading begins when this one has ended, even if its client has gone.
-            drop(turn);
-            out
-        });
-        read.await.map_err(|_| "the reading failed".to_string())?
-    };
-    timeout(READING, reading).await.map_err(late)?
 }
 
 #[cfg(test)]

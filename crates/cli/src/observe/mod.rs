@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Observes a running router: what it drops and why, its queues, the packets it holds, the load of its workers.
 
+pub mod flows;
 mod handlers;
 mod table;
 pub mod workers;

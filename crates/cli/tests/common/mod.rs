@@ -2,6 +2,10 @@
 //! Runs the binary under its names, with a time limit.
 #![allow(clippy::unwrap_used, dead_code)]
 
+pub mod browser;
+pub mod schema;
+pub mod web;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -6,6 +6,7 @@
 mod cycles;
 mod dom;
 mod folding;
+mod picture;
 mod rates;
 
 use super::card::{NARROW, WIDE};

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The HTTP API: what can be asked of a router, and the document that describes it.
+//!
+//! The modules, bottom up:
+//!
+//! - `problem`: why a request cannot be answered
+//! - `router`: calls to the router
+//! - `graph`, `configurations`, `answers`: the answers
+//! - `watch`: repeated readings of the router
+//! - `routes`: which request gets which answer
+//! - `document`: the OpenAPI document of the routes
+
+mod answers;
+pub mod configurations;
+mod document;
+pub mod graph;
+mod problem;
+pub mod router;
+mod routes;
+mod watch;
+
+pub use configurations::Context;
+pub use document::document;
+pub use problem::Problem;
+pub use router::Router;
+pub use routes::{Answer, Call, Found, Route, find, queries};
+pub use watch::Watch;
+
+/// The router, and how new configurations for it are read.
+pub struct Api {
+    /// The router.
+    pub router: Router,
+    /// How new configurations are read.
+    pub context: Context,
+    /// Whether clients with the token may write.
+    pub writable: bool,
+}
