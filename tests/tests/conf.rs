@@ -83,7 +83,7 @@ enum Instead {
 
 const DEVICES: Instead =
     Instead::Check("it runs on devices that this machine need not have, until it is stopped");
-const INSTEAD: [(&str, Instead); 6] = [
+const INSTEAD: [(&str, Instead); 7] = [
     (
         "conf/bench/fig8.click",
         Instead::With("LIMIT=10000", "a million packets take long without optimisation"),

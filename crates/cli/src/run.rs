@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet run`: runs a configuration until it stops or is stopped.
 
-use crate::api::{Context, Router as HttpRouter};
+use crate::api::{Context, Near};
 use crate::args::Run;
 use crate::classes::BuiltIn;
 use crate::devirtualize::Loader;
@@ -156,7 +156,7 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
         .map_err(uncaught)?;
     let mount = args.mount.as_deref().map(|folder| crate::mount::over(folder, &router)).transpose()?;
     let servers = args.sockets.open(router.running())?;
-    let http = args.http.open(HttpRouter::Near(running.clone()), context)?;
+    let http = args.http.open(Arc::new(Near(running.clone())), context)?;
     if mount.is_none() && servers.is_empty() && http.is_none() {
         running.stop_when_idle();
     }

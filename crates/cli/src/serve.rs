@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet serve`: HTTP access to a running router, over its control socket.
 
-use crate::api::{Context, Router};
+use crate::api::{Context, Far};
 use crate::classes::BuiltIn;
 use crate::control::FromClients;
 use crate::ctl::{Connection, Failure};
 use crate::http::Http;
 use clap::Args;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// `castanet serve`.
 #[derive(Args)]
@@ -36,7 +37,7 @@ fn serve(a: &Serve) -> Result<(), Failure> {
         allowed: FromClients::default(),
         workers: 1,
     };
-    if let Some(server) = a.http.open(Router::Far(a.connection.clone()), context)? {
+    if let Some(server) = a.http.open(Arc::new(Far(a.connection.clone())), context)? {
         server.wait();
     }
     Ok(())

@@ -45,9 +45,9 @@ packet 1: 42 bytes, 10.0.0.1 -> 10.0.0.2, udp
        0 ns          check :: CheckIPHeader  to [0]; IP header at 0; destination 10.0.0.2
        0 ns          ttl :: DecIPTTL         to [0]; byte 8: 40 -> 3f; byte 10: 66 -> 67
        0 ns          tee :: Tee              to [0]
-       0 ns  copy 1  tee :: Tee              made, to [1]
+       0 ns  part 1  tee :: Tee              made, to [1]
        0 ns          queue :: Queue          held
-       0 ns  copy 1  copies :: Discard       ended: discarded
+       0 ns  part 1  copies :: Discard       ended: discarded
        2 ns          queue :: Queue          to [0]; held for 2 ns
        2 ns          DelayUnqueue@9          held
    500.0 ms          DelayUnqueue@9          to [0]; held for 500.0 ms

@@ -70,7 +70,7 @@ pub struct Nodes {
     pub(crate) quanta: Quanta,
     /// Measures what elements cost, when the router is profiled.
     pub(crate) sampler: Sampler,
-    /// What clients observe of this worker's packets.
+    /// The traces and taps of this worker's packets.
     pub(crate) observed: Observed,
     /// The channel through which the inbox delivers mail to this worker.
     pub(crate) mail: Option<Receiver<Mail>>,

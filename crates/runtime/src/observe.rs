@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What clients observe of a running router's packets: traces ([`trace`]) and taps ([`tap`]).
+//! Traces ([`trace`]) and taps ([`tap`]) of a running router's packets.
 //!
 //! While a client observes packets, each worker has wrappers around its elements ([`probe`]). At all other times the
 //! elements have no wrappers, so that observation costs nothing unless it is used.
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tap::{Point, Tap};
-use trace::{Trace, Tracer};
+use trace::{PACKETS, Trace, Tracer};
 
 /// The maximum number of traces, and of taps.
 const CLIENTS: usize = 16;
@@ -29,15 +29,16 @@ pub(crate) struct Observers {
     /// 0 while nobody observes packets. Otherwise the number of the last change.
     generation: AtomicU32,
     changes: AtomicU32,
+    changing: Mutex<()>,
     /// The number of workers that have wrapped their elements.
     wrapped: AtomicU32,
     pub(crate) tracer: Tracer,
     taps: Mutex<Vec<Arc<Tap>>>,
-    /// Whether a thread ends traces and taps whose clients are dead.
+    /// Whether the thread runs that ends traces and taps of disconnected clients.
     is_guarded: Mutex<bool>,
 }
 
-/// The time between two checks whether clients are dead.
+/// The time between two checks for disconnected clients.
 const GUARD: Duration = Duration::from_secs(5);
 
 /// The words of a request: the name that the client gives to its trace or tap, and what follows.
@@ -63,6 +64,8 @@ impl Observers {
     }
     /// Tells workers, in their next round, to wrap their elements again, or to take the wrappers off.
     fn change(&self) {
+        // Of two changes at the same time, the last one must leave its generation.
+        let _changing = self.changing.lock();
         let is_used = self.tracer.len() > 0 || self.taps.lock().iter().any(|t| t.is_on());
         let next = self.changes.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
         self.generation.store(if is_used { next } else { 0 }, Ordering::SeqCst);
@@ -71,8 +74,8 @@ impl Observers {
     pub(crate) fn count_wrapped(&self, n: i32) {
         self.wrapped.fetch_add(n as u32, Ordering::SeqCst);
     }
-    /// Whether so many workers have wrapped their elements. Packets are chosen only then, so that none of them passes an
-    /// element that has no wrapper.
+    /// Whether at least this many workers have wrapped their elements. Packets are chosen only then, so that each element
+    /// that a chosen packet meets has a wrapper.
     pub(crate) fn is_ready(&self, workers: usize) -> bool {
         self.wrapped.load(Ordering::Relaxed) as usize >= workers
     }
@@ -87,7 +90,12 @@ impl Observers {
         match first_word(rest) {
             ("end", "") => self.tracer.end(id),
             (count, text) => {
-                let trace = Trace::new(id, number(count)?, filter(text, names)?);
+                let wanted: u32 = number(count)?;
+                if !(1..=PACKETS).contains(&wanted) {
+                    return Err(format!("'{count}': expected a number from 1 to {PACKETS}").into());
+                }
+                let trace = Trace::new(id, wanted, filter(text, names)?);
+                self.tracer.end(id);
                 self.limit(self.tracer.len())?;
                 self.tracer.begin(trace);
             }
@@ -122,7 +130,7 @@ impl Observers {
         self.guard();
         Ok(())
     }
-    /// Ends traces and taps whose clients are taken for dead at the time `now`. Returns whether any are left.
+    /// Ends traces and taps whose clients are considered disconnected at the time `now`. Returns whether any are left.
     fn expire(&self, now: Instant) -> bool {
         let mut taps = self.taps.lock();
         let before = taps.len();
@@ -134,7 +142,7 @@ impl Observers {
         }
         some || self.tracer.len() > 0
     }
-    /// Starts the thread that ends traces and taps whose clients are dead, unless it runs. It ends with the last of them.
+    /// Starts the thread that ends traces and taps whose clients are disconnected, unless it runs. It ends with the last of them.
     fn guard(self: &Arc<Observers>) {
         let mut is_guarded = self.is_guarded.lock();
         if *is_guarded {
@@ -152,7 +160,7 @@ impl Observers {
                 }
             }
         };
-        // Without the thread, a trace whose client dies stays until the router ends.
+        // Without the thread, a trace whose client has gone stays until the router ends.
         *is_guarded = std::thread::Builder::new().name("observers".into()).spawn(watch).is_ok();
     }
     fn limit(&self, used: usize) -> Result<(), HandlerError> {
@@ -181,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traces_of_dead_clients_end() {
+    fn traces_of_clients_that_have_gone_end() {
         let observers: Arc<Observers> = Arc::default();
         observers.write_trace(&Names::default(), "t 5 udp").unwrap();
         let (one, now) = (observers.generation(), Instant::now());

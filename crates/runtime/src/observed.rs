@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What clients observe of the packets of one worker.
+//! The traces and taps that apply to one worker.
 
 use crate::observe::probe::{Place, Probe};
 use crate::observe::tap::{Side, Tap};
@@ -10,7 +10,7 @@ use castanet_spec::LedgerRole;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a worker observes now.
+/// The traces and taps that apply to one worker.
 #[derive(Default)]
 pub(crate) struct Observed {
     /// The generation of traces and taps for which the elements are wrapped. 0 if they are not.

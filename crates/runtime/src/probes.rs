@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 impl Shared {
-    /// Called before the run loop itself drops packets that element `from` has emitted. Traces show it.
+    /// Records, for traces, that the run loop drops packets that element `from` has emitted.
     #[cold]
     pub(crate) fn note_drop(&self, core: &mut Core, from: u32, reason: Reason, packets: &[Packet]) {
         for p in packets.iter().filter(|p| p.mark() != 0) {
@@ -86,7 +86,8 @@ impl Nodes {
             }
         }
         for element in locked {
-            // An error means that the element panicked before, or runs further up the call stack, which it does not.
+            // This fails if the element has panicked or is running. Nothing runs between two rounds, so the element has
+            // panicked, and needs no wrapper.
             let _ = self.with_instance(core, element, |instance, _| {
                 let nothing = Instance::Action(idle_action().into_inner());
                 *instance = match std::mem::replace(instance, nothing) {
@@ -112,7 +113,7 @@ impl Nodes {
             unwrap::<Probe>(place);
         }
         if self.observed.generation != 0 {
-            // No generation has this number.
+            // This differs from the current generation, so that the next round wraps all elements again.
             self.observed.generation = u32::MAX;
         }
     }

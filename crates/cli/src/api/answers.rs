@@ -2,28 +2,14 @@
 //! The answers of the API about the router, its elements and their handlers.
 
 use super::problem::Problem;
-use super::router::Session;
 use super::routes::Call;
 use super::{Api, configurations, graph};
-use crate::ctl::kinds::{Kinds, json as typed};
+use crate::ctl::kinds::json as typed;
 use crate::observe::{Handlers, Reading, devices, workers};
-use castanet_runtime::Shared;
 use castanet_runtime::global_handlers::global;
 use castanet_runtime::handlers::provided;
 use castanet_spec::{ClassSpec, HandlerFlags, HandlerSpec};
 use serde_json::{Value, json};
-
-/// Returns the declaration of an element's class. `None` if this program does not have the class.
-fn spec(router: &Session, element: &str, class: &str) -> Option<&'static ClassSpec> {
-    let of_package = match router {
-        Session::Near(running) => {
-            let shared = running.current();
-            shared.and_then(|s: std::sync::Arc<Shared>| s.find(element).and_then(|e| s.spec(e)))
-        }
-        Session::Far(_) => None,
-    };
-    of_package.or_else(|| Kinds::new().class(class))
-}
 
 /// Returns the declaration of a handler; `spec` is the class of its element, if it has one.
 fn declared(
@@ -95,7 +81,7 @@ pub fn element(_: &Api, call: &mut Call<'_>) -> Result<Value, Problem> {
     let mut read = |handler: &str| call.router.read(&format!("{name}.{handler}"));
     let class = read("class")?.trim_end().to_string();
     let (listing, ports, config) = (read("handlers")?, read("ports")?, read("config")?);
-    let spec = spec(call.router, &name, &class);
+    let spec = call.router.spec(&name, &class);
     Ok(json!({
         "name": name,
         "class": class,
@@ -136,7 +122,7 @@ pub fn read(_: &Api, call: &mut Call<'_>) -> Result<Value, Problem> {
     let spec = match &element {
         Some(e) => {
             let class = call.router.try_read(&format!("{e}.class"))?.unwrap_or_default();
-            spec(call.router, e, class.trim())
+            call.router.spec(e, class.trim())
         }
         None => None,
     };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The HTTP API: what can be asked of a router, and the document that describes it.
+//! The HTTP API of a router, and the document that describes it.
 //!
 //! The modules, bottom up:
 //!
 //! - `problem`: why a request cannot be answered
-//! - `router`: calls to the router
+//! - `router`, `near`, `far`: calls to the router
 //! - `graph`, `configurations`, `answers`: the answers
 //! - `watch`: repeated readings of the router
 //! - `routes`: which request gets which answer
@@ -13,7 +13,9 @@
 mod answers;
 pub mod configurations;
 mod document;
+mod far;
 pub mod graph;
+mod near;
 mod problem;
 pub mod router;
 mod routes;
@@ -21,6 +23,8 @@ mod watch;
 
 pub use configurations::Context;
 pub use document::document;
+pub use far::Far;
+pub use near::Near;
 pub use problem::Problem;
 pub use router::Router;
 pub use routes::{Answer, Call, Found, Route, find, queries};

@@ -1,128 +1,64 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls to the router that the API serves: in the same process, or over its control socket.
+//! Calls to the router that the API serves.
+//!
+//! The router may be in the same process ([`near`](super::near)) or be reached over a control socket
+//! ([`far`](super::far)). Only the latter needs to know all classes, so that minimal drivers do not contain them.
 
 use super::problem::Problem;
-use crate::ctl::{Connection, Failure};
-use crate::observe::{Element, Handlers, Inside};
-use castanet_control::client::ClientError;
-use castanet_control::{Client, code};
-use castanet_element::remote::Remote;
+use crate::observe::{Element, Handlers};
 use castanet_element::{CallError, Missing};
 use castanet_graph::Graph;
-use castanet_lang::bytes::encode;
-use castanet_runtime::Running;
-use castanet_spec::Origin;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use castanet_spec::ClassSpec;
 use std::sync::Arc;
 
-/// A router.
-#[derive(Clone)]
-pub enum Router {
-    /// A router of this process.
-    Near(Arc<Running>),
-    /// A router that is reached over its control socket. Each session is a connection of its own, so that the router may
-    /// be restarted meanwhile.
-    Far(Connection),
-}
-
-/// A conversation with a router.
-pub enum Session {
-    /// With a router of this process.
-    Near(Arc<Running>),
-    /// Over a control socket.
-    Far(Client),
-}
-
-impl Router {
+/// A router, with which sessions can be begun.
+pub trait Reach: Send + Sync {
     /// Begins a session.
     ///
     /// # Errors
     /// When the router cannot be reached.
-    pub fn open(&self) -> Result<Session, Problem> {
-        match self {
-            Router::Near(running) => Ok(Session::Near(running.clone())),
-            Router::Far(connection) => connection.open().map(Session::Far).map_err(|e| match e {
-                Failure::Client(e) => e.into(),
-                e => Problem::gone(e.to_string()),
-            }),
-        }
-    }
-    /// Whether a router of this process has ended. A router that is reached over a socket may be restarted, so it has not.
-    pub fn has_ended(&self) -> bool {
-        matches!(self, Router::Near(running) if running.has_ended())
-    }
+    fn open(&self) -> Result<Box<dyn Conversation>, Problem>;
+    /// Whether the router has ended for good.
+    fn has_ended(&self) -> bool;
 }
 
-impl Session {
+/// A router.
+pub type Router = Arc<dyn Reach>;
+
+/// A conversation with a router.
+pub trait Conversation {
     /// Reads a handler with parameters.
     ///
     /// # Errors
     /// When the router refuses, or cannot be reached.
-    pub fn read_with(&mut self, handler: &str, parameters: &str) -> Result<String, Problem> {
-        match self {
-            Session::Far(client) => Ok(client.read_text(handler, parameters)?),
-            Session::Near(running) => {
-                let (element, handler) = parts(handler);
-                Ok(running.read(element, handler, parameters)?)
-            }
-        }
-    }
-
+    fn read_with(&mut self, handler: &str, parameters: &str) -> Result<String, Problem>;
     /// Writes a handler, and returns its answer. In this process, the write has the rights of a client with the token;
     /// over a control socket, it has those of the connection.
     ///
     /// # Errors
     /// When the router refuses, or cannot be reached.
-    pub fn write(&mut self, handler: &str, value: &str) -> Result<String, Problem> {
-        match self {
-            Session::Far(client) => {
-                let text = client.write(handler, &encode(value))?;
-                // The first line reports success.
-                Ok(text.split_once('\n').map_or(String::new(), |t| t.1.to_string()))
-            }
-            Session::Near(running) => {
-                let (element, handler) = parts(handler);
-                Ok(running.write(Origin::Authorised, element, handler, value)?)
-            }
-        }
-    }
-
+    fn write(&mut self, handler: &str, value: &str) -> Result<String, Problem>;
     /// Returns the graph of the running configuration.
     ///
     /// # Errors
     /// When the router cannot be reached.
-    pub fn graph(&mut self) -> Result<Graph, Problem> {
-        match self {
-            Session::Near(running) => {
-                let shared = running.current().ok_or(CallError::from(Missing::Router))?;
-                Ok(shared.graph.clone())
-            }
-            Session::Far(client) => {
-                let (text, flat) = (client.read_text("config", "")?, client.read_text("flatconfig", "")?);
-                Ok(super::graph::received(&text, &flat))
-            }
-        }
-    }
-
+    fn graph(&mut self) -> Result<Graph, Problem>;
     /// Returns a number that changes with each hot swap.
     ///
     /// # Errors
     /// When the router cannot be reached.
-    pub fn configuration_version(&mut self) -> Result<u64, Problem> {
-        match self {
-            Session::Near(running) => Ok(running.swaps()),
-            Session::Far(client) => {
-                let mut hash = DefaultHasher::new();
-                client.read_text("flatconfig", "")?.hash(&mut hash);
-                Ok(hash.finish())
-            }
-        }
-    }
+    fn configuration_version(&mut self) -> Result<u64, Problem>;
+    /// Returns the elements of the configuration.
+    ///
+    /// # Errors
+    /// When the router cannot be reached.
+    fn elements(&mut self) -> Result<Vec<Element>, Problem>;
+    /// Returns the declaration of an element's class. None if this program does not have the class.
+    fn spec(&self, element: &str, class: &str) -> Option<&'static ClassSpec>;
 }
 
-fn parts(handler: &str) -> (Option<&str>, &str) {
-    handler.rsplit_once('.').map_or((None, handler), |(element, handler)| (Some(element), handler))
-}
+/// A conversation with a router.
+pub type Session = Box<dyn Conversation>;
 
 impl Handlers for Session {
     type Error = Problem;
@@ -134,10 +70,7 @@ impl Handlers for Session {
         self.read_with(handler, "")
     }
     fn elements(&mut self) -> Result<Vec<Element>, Problem> {
-        match self {
-            Session::Near(running) => Ok(Inside(running).elements()?),
-            Session::Far(client) => Ok(Handlers::elements(client)?),
-        }
+        self.as_mut().elements()
     }
 }
 
@@ -153,22 +86,6 @@ impl From<CallError> for Problem {
             CallError::Parameters(_) => Problem::new(400, text),
             CallError::Panicked { .. } => Problem::new(500, text),
             CallError::Refused(_) => Problem::new(422, text),
-        }
-    }
-}
-
-impl From<ClientError> for Problem {
-    fn from(e: ClientError) -> Problem {
-        match e {
-            ClientError::Refused { code, text } => match code {
-                code::NO_ELEMENT | code::NO_HANDLER => Problem::new(404, text),
-                code::PERMISSION => Problem::new(403, text),
-                code::TOO_BIG => Problem::new(413, text),
-                code::NO_ROUTER => Problem::gone(text),
-                code::SYNTAX | code::UNIMPLEMENTED => Problem::new(400, text),
-                _ => Problem::new(422, text),
-            },
-            e => Problem::gone(e.to_string()),
         }
     }
 }

@@ -266,7 +266,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let kernel = Fake::default();
         let host = Host::new(folder.path(), &kernel).unwrap();
-        let change = finding::Change::Sysctl { key: "net/ipv4/conf/eth0/forwarding".into(), value: 0 };
+        let change = Change::Sysctl { key: "net/ipv4/conf/eth0/forwarding".into(), value: 0 };
         assert!(host.change(&change).is_err());
         assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
     }

@@ -61,5 +61,7 @@ async fn run<T: Send + 'static>(
         });
         done.await.map_err(|_| Problem::new(500, "the request failed"))?
     };
-    timeout(PATIENCE, done).await.map_err(|_| Problem::gone("the router does not answer"))?
+    timeout(PATIENCE, done)
+        .await
+        .map_err(|_| Problem::gone("no answer in time; a change that was begun may still take effect"))?
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an element changed in a packet: the difference between two of its steps.
+//! The differences between two steps of a packet.
 
 use super::step::Bytes;
 use std::net::Ipv4Addr;
@@ -50,8 +50,8 @@ fn slice(bytes: &[u8], range: Range<usize>) -> Vec<u8> {
     range.map(|i| byte(bytes, i)).collect()
 }
 
-/// Returns how many bytes of `before` are no more at the front of `after`: negative if bytes were put in front. The data
-/// moves in its buffer if the headroom is too small, so the start alone does not tell.
+/// Returns the number of bytes removed from the front of `before`; negative if bytes were prepended. The offset in the buffer
+/// alone is not enough, because data moves when the headroom is too small.
 fn stripped(before: &Bytes, after: &Bytes) -> i64 {
     let moved = after.start as i64 - before.start as i64;
     let shrunk = before.length as i64 - after.length as i64;

@@ -25,6 +25,7 @@ pub fn trace(a: &Trace) -> Result<(), Failure> {
     let mut router = built.ok_or(Failure::Said)?;
     held.give_up()?;
     let running = router.running().clone();
+    // Reading the trace does not call workers, so that a router that is idle under simulated time may stop.
     running.stop_when_idle();
     let mut observed = running.clone();
     let mut follower = Follower::begin(&mut observed, a)?;

@@ -124,7 +124,7 @@ impl Output<'_> {
             value_out(&value)?;
         } else {
             let gap = if self.shown > 0 { "\n" } else { "" };
-            let more = if is_whole { "" } else { "  (still in the router)\n" };
+            let more = if is_whole { "" } else { "  (still in the router, or the last steps were lost)\n" };
             write_out(None, &format!("{gap}{}{more}", text::text(steps, &self.classes)))?;
         }
         self.shown += 1;
@@ -190,7 +190,7 @@ impl<'a, 'r, R: Observed> Follower<'a, 'r, R> {
         Ok(chosen >= wanted && live == 0)
     }
 
-    /// Ends the trace, and shows the packets that are still in the router.
+    /// Shows the packets that are still in the router, and reports lost steps. Dropping the session ends the trace.
     fn finish(mut self) -> Result<(), Failure> {
         for steps in std::mem::take(&mut self.packets).rest() {
             self.output.show(&steps, false, self.session.router)?;

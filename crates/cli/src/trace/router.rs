@@ -52,7 +52,7 @@ impl Observed for Arc<Running> {
 pub struct Lines {
     /// The number of lines that were lost so far.
     pub lost: u64,
-    /// What the router says of the trace or tap itself.
+    /// The state of the trace or tap, as the router sends it.
     pub state: Vec<String>,
     pub lines: Vec<String>,
 }

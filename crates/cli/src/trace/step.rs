@@ -17,7 +17,7 @@ pub struct Bytes {
     pub data: Vec<u8>,
 }
 
-/// What an element did with a packet.
+/// The action of an element on a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The packet entered the router through the element, which emitted it by this output.

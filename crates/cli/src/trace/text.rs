@@ -114,7 +114,7 @@ fn all_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// What a step says of the packet.
+/// The text of a step's event.
 fn event(step: &Step) -> String {
     match &step.event {
         Event::Entered(port) => format!("entered, to [{port}]"),
@@ -189,7 +189,7 @@ pub fn text(steps: &[Step], classes: &Classes) -> String {
             if has_parts {
                 row.push(match t.step.part {
                     0 => String::new(),
-                    n => format!("copy {n}"),
+                    n => format!("part {n}"),
                 });
             }
             row.extend([element, what]);

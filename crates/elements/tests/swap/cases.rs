@@ -17,6 +17,7 @@ pub const ELSEWHERE: &[&str] = &[
     "RawSocket",
     "RoundRobinIPMapper",
     "Socket",
+    "TCPStack",
     "ToDevice",
     "ToDump",
     "ToIPSummaryDump",

@@ -107,7 +107,9 @@ impl Sheet<'_> {
     /// Writes the rates of lines beside their starts, where they leave an element or a folded compound. Lines that leave
     /// the same output have one rate together.
     fn rates(&mut self, links: &[Link], lines: &[Line], corner: (f64, f64)) {
-        let mut starts: BTreeMap<(Item, usize), ((f64, f64), Option<f64>)> = BTreeMap::new();
+        // By output: where its lines start, and their rate. None if the rate of one of them is not known.
+        type Start = ((f64, f64), Option<f64>);
+        let mut starts: BTreeMap<(Item, usize), Start> = BTreeMap::new();
         for (link, line) in links.iter().zip(lines) {
             let End::Port(item, port) = link.from else { continue };
             let open =

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// The maximum number of bytes in a log. Lines beyond that are lost.
 const BYTES: usize = 16 << 20;
-/// How long a client may read nothing before it is taken for dead.
+/// How long a client may read nothing before it is considered disconnected.
 const LEASE: Duration = Duration::from_secs(30);
 
 /// The lines that a trace or tap records. Each has a number, from 0 on.
@@ -34,7 +34,7 @@ impl Log {
         self.bytes += line.len();
         self.lines.push_back(line);
     }
-    /// Whether the client has read nothing for so long that it is taken for dead.
+    /// Whether the client has read nothing for so long that it is considered disconnected.
     pub(crate) fn is_abandoned(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.read) > LEASE
     }

@@ -35,11 +35,11 @@ pub(crate) struct Probe {
 struct Before {
     drops: Vec<(Reason, u64)>,
     entries: Vec<(Entry, u64)>,
-    /// What [`Pulled::begin`] has returned.
+    /// The result of [`Pulled::begin`].
     calls: usize,
 }
 
-/// A call of an element, while it is judged what became of the packets.
+/// The state of one call of the element, from which the fate of its packets is determined.
 struct Call {
     input: Option<usize>,
     /// The mark of the packet that was pushed to the element. 0 if it is not followed, or if none was pushed.
@@ -51,7 +51,7 @@ struct Call {
     made: bool,
 }
 
-/// What a probe knows of its element.
+/// The description of the element that a probe wraps.
 pub(crate) struct Place {
     pub spec: Option<&'static ClassSpec>,
     /// The name of the element.
@@ -137,8 +137,8 @@ impl Probe {
         Call { input, mark, before, found: Vec::new(), made: false }
     }
 
-    /// Called after a call of the element. `returned` are the packets that the caller of the element has now, with their
-    /// output: those that were pulled, and those that an action passes on.
+    /// Called after a call of the element. `returned` is an output, and the packets that the call has returned to its caller
+    /// for this output: those that were pulled, or those that an action passes on.
     fn end(&mut self, mut call: Call, returned: Option<(usize, &mut [Packet])>, cx: &mut Cx<'_>) {
         let now = Probe::now(cx);
         let me = cx.me();

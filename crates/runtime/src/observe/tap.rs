@@ -106,22 +106,23 @@ impl Tap {
         if !self.is_on() || !self.filter.matches(p.data(), p.network()) {
             return;
         }
-        let one = |n: u64| n.checked_sub(1);
-        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one).is_err() {
-            return;
-        }
         let network = p.network_offset().map_or("-".to_string(), |n| n.to_string());
         let mut line = format!("{now}\t{worker}\t{network}\t{}\t", p.len());
         write_hex(&mut line, p.data().get(..self.snap).unwrap_or(p.data()));
-        self.log.lock().push(line);
+        // A client that finds the tap over must find its last line too.
+        let mut log = self.log.lock();
+        let one = |n: u64| n.checked_sub(1);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one).is_ok() {
+            log.push(line);
+        }
     }
-    /// Whether the client is taken for dead at the time `now`.
+    /// Whether the client is considered disconnected at the time `now`.
     pub(crate) fn is_abandoned(&self, now: Instant) -> bool {
         self.log.lock().is_abandoned(now)
     }
     /// Returns the lines from number `from` on.
     pub(crate) fn read(&self, from: &str) -> Result<String, HandlerError> {
-        let state = if self.is_on() { "on" } else { "over" };
-        self.log.lock().read(from, state)
+        let mut log = self.log.lock();
+        log.read(from, if self.is_on() { "on" } else { "over" })
     }
 }

@@ -92,7 +92,7 @@ struct Followed {
     family: Arc<Family>,
 }
 
-/// What a packet shares with those that elements made from it.
+/// The state that a packet shares with those that elements made from it.
 #[derive(Default)]
 struct Family {
     parts: AtomicU32,
@@ -150,13 +150,7 @@ pub(crate) const CHOOSING: u8 = 2;
 
 impl Trace {
     pub(crate) fn new(id: &str, wanted: u32, filter: Filter) -> Trace {
-        Trace {
-            id: id.to_string(),
-            filter,
-            wanted: wanted.clamp(1, PACKETS),
-            chosen: AtomicU32::new(0),
-            log: Mutex::new(Log::new()),
-        }
+        Trace { id: id.to_string(), filter, wanted, chosen: AtomicU32::new(0), log: Mutex::new(Log::new()) }
     }
     fn is_choosing(&self) -> bool {
         self.chosen.load(Ordering::Relaxed) < self.wanted
@@ -180,7 +174,7 @@ impl State {
 }
 
 impl Tracer {
-    /// What the traces do now, as flags.
+    /// The activity of the traces, as flags.
     #[inline(always)]
     pub(crate) fn activity(&self) -> u8 {
         self.activity.load(Ordering::Relaxed)
@@ -191,10 +185,9 @@ impl Tracer {
         self.activity.store(following | choosing, Ordering::Relaxed);
     }
 
-    /// Begins a trace. A trace of the same client ends.
+    /// Begins a trace.
     pub(crate) fn begin(&self, trace: Trace) {
         let mut state = self.state.lock();
-        self.forget(&mut state, &trace.id);
         state.traces.push(Arc::new(trace));
         self.update(&state);
     }
@@ -208,7 +201,7 @@ impl Tracer {
         state.traces.retain(|t| t.id != id);
         state.packets.retain(|_, f| f.trace.id != id);
     }
-    /// Ends the traces whose clients are taken for dead at the time `now`. Returns whether there were any.
+    /// Ends the traces whose clients are considered disconnected at the time `now`. Returns whether there were any.
     pub(crate) fn expire(&self, now: Instant) -> bool {
         let mut state = self.state.lock();
         let expired = |t: &&Arc<Trace>| t.log.lock().is_abandoned(now);

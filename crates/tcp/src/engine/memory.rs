@@ -30,8 +30,8 @@ impl Memory {
     pub(super) fn left(&self) -> usize {
         self.limit.saturating_sub(self.used.get())
     }
-    /// The bytes that are left for data that came out of order. It waits for other data, so it may take only half of all
-    /// memory: the data that it waits for can always come.
+    /// The bytes that are left for out-of-order data. It is accepted only while all data takes less than half of the limit,
+    /// so that it cannot take the memory that in-order data needs.
     pub(super) fn left_for_held(&self) -> usize {
         (self.limit / 2).saturating_sub(self.used.get())
     }

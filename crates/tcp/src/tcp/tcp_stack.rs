@@ -144,7 +144,7 @@ impl TcpStack {
         }
     }
 
-    /// Takes a packet, or gives it back with the reason why it is not for the stack.
+    /// Passes a TCP segment to the engine. Emits other packets on output 1, and drops invalid ones.
     fn take(&mut self, mut p: Packet, now: i64, cx: &mut Cx<'_>) {
         let other = |p, cx: &mut Cx<'_>| cx.emit_or(1, p, Reason::NotAnswered);
         let Some(ip) = p.network().and_then(|n| Ipv4Header::checked(n, false).ok().copied()) else {

@@ -9,6 +9,9 @@ use super::Check;
 pub const CHECK: Check =
     Check { name: "forwarding", about: "whether the kernel forwards what the router forwards", look };
 
+/// Whether the kernel forwards IPv6 packets.
+const IPV6: &str = "net/ipv6/conf/all/forwarding";
+
 fn look(host: &Host<'_>, scope: &Scope<'_>) -> Result<Vec<Finding>, String> {
     let mut out = Vec::new();
     for of in &scope.uses {
@@ -21,19 +24,16 @@ fn look(host: &Host<'_>, scope: &Scope<'_>) -> Result<Vec<Finding>, String> {
         let why = if scope.graph.is_some() {
             "receivers get each packet twice, as the router forwards it too (ping says DUP!)"
         } else {
-            "a router that receives from it without SNIFFER false or METHOD XDP makes duplicates"
+            "a router that receives from it duplicates packets, unless it uses SNIFFER false or METHOD XDP"
         };
-        for family in ["ipv4", "ipv6"] {
-            let key = format!("net/{family}/conf/{name}/forwarding");
-            if host.sysctl(&key) == Some(1) {
-                let protocol = if family == "ipv4" { "IPv4" } else { "IPv6" };
-                let change = Change::Sysctl { key: key.clone(), value: 0 };
-                let what = format!(
-                    "the kernel forwards {protocol} packets from {name}: {} is 1",
-                    key.replace('/', ".")
-                );
-                out.push(scope.graded(Finding::mended_by(Severity::Error, what, why, change)));
-            }
+        // The kernel forwards IPv6 packets of all devices or of none: the key of a device only says whether it behaves
+        // as a host.
+        let keys = [("IPv4", format!("net/ipv4/conf/{name}/forwarding")), ("IPv6", IPV6.to_string())];
+        for (protocol, key) in keys.into_iter().filter(|k| host.sysctl(&k.1) == Some(1)) {
+            let what =
+                format!("the kernel forwards {protocol} packets from {name}: {} is 1", key.replace('/', "."));
+            let change = Change::Sysctl { key, value: 0 };
+            out.push(scope.graded(Finding::mended_by(Severity::Error, what, why, change)));
         }
         // Without a configuration, a port of a bridge is nothing special.
         if let Some(master) = host.master(device).filter(|_| shared) {
@@ -54,9 +54,10 @@ mod tests {
     fn forwarding_by_the_kernel_matters_where_the_router_forwards() {
         let on: &[(&str, &str)] = &[
             ("proc/sys/net/ipv4/conf/eth0/forwarding", "1"),
-            ("proc/sys/net/ipv6/conf/eth0/forwarding", "0"),
+            ("proc/sys/net/ipv6/conf/eth0/forwarding", "1"),
+            ("proc/sys/net/ipv6/conf/all/forwarding", "0"),
         ];
-        let six: &[(&str, &str)] = &[("proc/sys/net/ipv6/conf/eth0/forwarding", "1")];
+        let six: &[(&str, &str)] = &[("proc/sys/net/ipv6/conf/all/forwarding", "1")];
         let forwards = |options: &str| format!("FromDevice(eth0{options}) -> Queue -> ToDevice(eth1)");
         let (plain, hidden, xdp) = (forwards(""), forwards(", SNIFFER false"), forwards(", METHOD XDP"));
         let filtered = format!("{plain} KernelFilter(drop dev eth0)");
@@ -85,7 +86,7 @@ mod tests {
                     Fake::default(),
                     six,
                     Some(&plain),
-                    &[(error, "IPv6", "sysctl -w net.ipv6.conf.eth0.forwarding=0")],
+                    &[(error, "IPv6", "sysctl -w net.ipv6.conf.all.forwarding=0")],
                 ),
                 (Fake::default(), on, Some(&hidden), &[]),
                 (Fake::default(), on, Some(&xdp), &[]),
