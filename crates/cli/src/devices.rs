@@ -168,24 +168,10 @@ pub fn main(args: &Devices) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use castanet_io::device::Statistics;
 
     fn device() -> (DeviceInfo, Abilities) {
-        let info = DeviceInfo {
-            name: "eth0".into(),
-            index: 2,
-            up: true,
-            running: false,
-            mtu: 1500,
-            link: LinkType::ETHERNET,
-            ether: None,
-            ether_broadcast: None,
-            ip: None,
-            broadcast: None,
-            gateway: None,
-            xdp: None,
-            statistics: Statistics::default(),
-        };
+        let info =
+            DeviceInfo { running: false, ether: None, ..crate::doctor::testing::device("eth0", 2).info };
         let xdp = XdpFeatures { basic: true, redirect: true, zero_copy: true, several_buffers: true };
         (info, Abilities { driver: Some("ice".into()), queues: 4, xdp: Some(xdp) })
     }

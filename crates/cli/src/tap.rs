@@ -3,16 +3,14 @@
 
 use crate::ctl::{Connection, Failure, exit, seconds};
 use crate::load::complain;
-use crate::trace::capture::{Broken, Capture};
+use crate::trace::capture::{Broken, Capture, create};
 use crate::trace::router::Session;
-use crate::trace::{INTERVAL, interrupted, step_hex};
+use crate::trace::{repeat, step_hex};
 use clap::Args;
-use std::fs::File;
 use std::io::{BufWriter, IsTerminal as _, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// `castanet tap`.
 #[derive(Args)]
@@ -56,16 +54,17 @@ enum Ended {
     Failed(Failure),
 }
 
-impl<E: Into<Failure>> From<E> for Ended {
-    fn from(e: E) -> Ended {
-        Ended::Failed(e.into())
+impl From<Failure> for Ended {
+    fn from(e: Failure) -> Ended {
+        Ended::Failed(e)
     }
 }
-
-fn broken(e: Broken) -> Ended {
-    match e {
-        Broken::Closed => Ended::Closed,
-        Broken::Other(e) => Ended::Failed(Failure::Here(format!("the capture cannot be written: {e}"))),
+impl From<Broken> for Ended {
+    fn from(e: Broken) -> Ended {
+        match e {
+            Broken::Closed => Ended::Closed,
+            other => Ended::Failed(other.into()),
+        }
     }
 }
 
@@ -79,26 +78,23 @@ fn output(a: &Tap) -> Result<Box<dyn Write>, Failure> {
         }
         return Ok(Box::new(BufWriter::new(std::io::stdout())));
     };
-    let named = |e: std::io::Error| format!("{}: {}", file.display(), crate::load::reason(&e));
-    Ok(Box::new(BufWriter::new(File::create(file).map_err(named)?)))
+    create(file)
 }
 
 fn tap(a: &Tap) -> Result<(), Ended> {
     if a.point.contains(char::is_whitespace) {
-        return Err(format!("'{}': expected ELEMENT[OUTPUT] or [INPUT]ELEMENT", a.point).into());
+        let text = format!("'{}': expected ELEMENT[OUTPUT] or [INPUT]ELEMENT", a.point);
+        return Err(Failure::Here(text).into());
     }
     let out = output(a)?;
     let mut client = a.connection.open()?;
     let (count, bytes) = (a.count.unwrap_or(0), a.bytes.unwrap_or(0));
     let request = format!("{} {count} {bytes} {}", a.point, a.filter.join(" "));
     let mut session = Session::begin(&mut client, "tap", &request)?;
-    let mut capture = Capture::new(out, &a.point).map_err(broken)?;
-    capture.flush().map_err(broken)?;
-    let stop = interrupted()?;
-    let end = a.seconds.map(|s| Instant::now() + s);
+    let mut capture = Capture::new(out, &a.point)?;
+    capture.flush()?;
     let (mut copied, mut lost) = (0, 0);
-    loop {
-        let is_over = stop.load(Ordering::Relaxed) || end.is_some_and(|end| Instant::now() >= end);
+    let mut poll = || -> Result<bool, Ended> {
         let lines = session.read()?;
         lost = lines.lost.max(lost);
         for line in &lines.lines {
@@ -107,15 +103,14 @@ fn tap(a: &Tap) -> Result<(), Ended> {
             let (Ok(time), Ok(length), Some(data)) = (time.parse(), length.parse(), step_hex(data)) else {
                 continue;
             };
-            capture.write(time, &data, length, network.parse().ok(), None).map_err(broken)?;
+            capture.write(time, &data, length, network.parse().ok(), None)?;
             copied += 1;
         }
-        capture.flush().map_err(broken)?;
-        if is_over || lines.state.first().is_some_and(|s| s == "over") && lines.lines.is_empty() {
-            break;
-        }
-        std::thread::sleep(INTERVAL);
-    }
+        capture.flush()?;
+        Ok(lines.state.first().is_some_and(|s| s == "over") && lines.lines.is_empty())
+    };
+    repeat(a.seconds, &mut poll)?;
+    poll()?;
     if lost > 0 {
         complain(&format!("{lost} packets were lost, because they were not read in time"));
     }

@@ -26,10 +26,10 @@ const CLIENTS: usize = 16;
 /// The traces and taps of a router. Hot swaps do not end them.
 #[derive(Default)]
 pub(crate) struct Observers {
-    /// 0 while nobody observes packets. Otherwise the number of the last change.
+    /// 0 while nobody observes packets. Otherwise the number of the change that workers have to follow.
     generation: AtomicU32,
-    changes: AtomicU32,
-    changing: Mutex<()>,
+    /// The number of the last change.
+    changes: Mutex<u32>,
     /// The number of workers that have wrapped their elements.
     wrapped: AtomicU32,
     pub(crate) tracer: Tracer,
@@ -65,10 +65,10 @@ impl Observers {
     /// Tells workers, in their next round, to wrap their elements again, or to take the wrappers off.
     fn change(&self) {
         // Of two changes at the same time, the last one must leave its generation.
-        let _changing = self.changing.lock();
+        let mut changes = self.changes.lock();
         let is_used = self.tracer.len() > 0 || self.taps.lock().iter().any(|t| t.is_on());
-        let next = self.changes.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
-        self.generation.store(if is_used { next } else { 0 }, Ordering::SeqCst);
+        *changes = changes.wrapping_add(1).max(1);
+        self.generation.store(if is_used { *changes } else { 0 }, Ordering::SeqCst);
     }
     /// Called when a worker has wrapped its elements (`1`) or has taken the wrappers off (`-1`).
     pub(crate) fn count_wrapped(&self, n: i32) {

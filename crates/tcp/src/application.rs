@@ -15,7 +15,7 @@ pub trait Application: Send + Sync {
     fn run(&self, session: &mut Session, stream: &mut Stream<'_>);
 }
 
-/// What an application keeps for a connection. A hot swap moves it.
+/// The state that an application keeps for a connection. A hot swap moves it.
 #[derive(Debug, Default)]
 pub struct Session {
     /// The bytes that the application has written so far.

@@ -54,7 +54,7 @@ impl Poller {
     }
 }
 
-/// What a socket had or took.
+/// The result of reading or writing a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {
     /// So many bytes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the API does with new configurations: diagnostics, the plan of a hot swap, and the swap.
+//! New configurations: their diagnostics, the plan of a hot swap, and the swap.
 
 use super::problem::Problem;
 use super::router::Session;
@@ -22,7 +22,7 @@ pub struct Context {
     pub available: Arc<Available>,
     /// The variables of the command line.
     pub defines: Vec<(String, String)>,
-    /// What configurations of clients may require.
+    /// The libraries and packages that configurations of clients may require.
     pub allowed: FromClients,
     /// The number of workers with which they would run.
     pub workers: usize,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub struct Problem {
     /// The HTTP status.
     pub status: u16,
-    /// What went wrong, without a line end.
+    /// The error message, without a line end.
     pub message: String,
 }
 

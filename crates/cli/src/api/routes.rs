@@ -44,7 +44,7 @@ impl Call<'_> {
     }
 }
 
-/// What a request gets.
+/// The kind of answer to a request.
 #[derive(Clone, Copy)]
 pub enum Answer {
     /// JSON with this schema.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What checks find, and how it is mended.
+//! The findings of checks, and how they are mended.
 
 use castanet_io::device::Offload;
 use castanet_io::device::xdp::XdpMode;

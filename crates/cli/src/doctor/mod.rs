@@ -14,7 +14,7 @@ mod kernel;
 mod report;
 mod scope;
 #[cfg(test)]
-mod testing;
+pub mod testing;
 
 use crate::args::{Configuration, any_text};
 use crate::load::{Loaded, Source, complain, load, show};

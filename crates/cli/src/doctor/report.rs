@@ -5,7 +5,7 @@ use super::finding::{Finding, Mend, Severity};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// What became of a finding.
+/// The outcome of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Nothing was done.

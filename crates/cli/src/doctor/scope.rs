@@ -41,7 +41,7 @@ pub struct User {
     pub hides: bool,
 }
 
-/// What is examined.
+/// The part of the host that is examined.
 pub struct Scope<'a> {
     /// The configuration; `None` for the whole machine.
     pub graph: Option<&'a Graph>,
@@ -66,7 +66,7 @@ impl<'a> Scope<'a> {
         Scope { graph: None, uses, users: Vec::new(), file: String::new() }
     }
 
-    /// What a configuration needs. `file` is its name.
+    /// The scope of a configuration. `file` is its name.
     pub fn of(graph: &'a Graph, file: &str) -> Scope<'a> {
         let mut uses: BTreeMap<String, Use> = BTreeMap::new();
         let mut users = Vec::new();

@@ -145,7 +145,7 @@ pub fn tree(folder: &Path, files: Files<'_>) {
     }
 }
 
-/// What a check finds on a host, with a configuration or without one.
+/// The findings of a check on a host, with a configuration or without one.
 pub fn found(check: &Check, kernel: &Fake, files: Files<'_>, text: Option<&str>) -> Vec<Finding> {
     let folder = tempfile::tempdir().unwrap();
     tree(folder.path(), files);

@@ -15,7 +15,7 @@ pub const SUBSCRIBERS: usize = 16;
 /// The time between two readings.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What subscribers get.
+/// An event for subscribers.
 #[derive(Clone)]
 pub enum Event {
     /// An event to pass on.

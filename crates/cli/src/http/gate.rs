@@ -28,7 +28,7 @@ impl Hosts {
     }
 }
 
-/// What a client may do.
+/// The rights of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rights {
     /// It may read.

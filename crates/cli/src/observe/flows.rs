@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The connections of one element: their index in the flat configuration, and whether packets come in by them.
 type Ends = Vec<Vec<(usize, bool)>>;
 
-/// What a reading says of an element: packets that appear in it less packets that vanish in it.
+/// The balance of an element in a reading: packets that appear in it less packets that vanish in it.
 fn gain(account: &Account) -> i128 {
     let sum = |all: &[u64]| all.iter().map(|&n| i128::from(n)).sum::<i128>();
     sum(&[account.entered, account.made]) - sum(&[account.left, account.dropped, account.held])

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Captures of traces and taps: pcapng, with a comment for each packet where there is something to say.
 
+use crate::ctl::Failure;
+use crate::load::reason;
 use castanet_graph::filter::is_ip_packet;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -9,7 +11,9 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 use pcap_file::{DataLink, PcapError};
 use std::borrow::Cow;
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::time::Duration;
 
 /// The link types of a capture. A router has frames and IP packets, so that a capture has two interfaces.
@@ -27,7 +31,7 @@ pub struct Capture {
 pub enum Broken {
     /// The reader has closed the pipe.
     Closed,
-    /// Another error.
+    /// Another error, as it is shown.
     Other(String),
 }
 
@@ -35,7 +39,7 @@ impl From<PcapError> for Broken {
     fn from(e: PcapError) -> Broken {
         match e {
             PcapError::IoError(e) => e.into(),
-            e => Broken::Other(e.to_string()),
+            e => Broken::Other(format!("the capture cannot be written: {e}")),
         }
     }
 }
@@ -43,9 +47,26 @@ impl From<std::io::Error> for Broken {
     fn from(e: std::io::Error) -> Broken {
         match e.kind() {
             std::io::ErrorKind::BrokenPipe => Broken::Closed,
-            _ => Broken::Other(crate::load::reason(&e)),
+            _ => Broken::Other(format!("the capture cannot be written: {}", reason(&e))),
         }
     }
+}
+impl From<Broken> for Failure {
+    fn from(e: Broken) -> Failure {
+        match e {
+            Broken::Closed => Failure::Said,
+            Broken::Other(e) => Failure::Here(e),
+        }
+    }
+}
+
+/// Creates the file of a capture.
+///
+/// # Errors
+/// When the file cannot be created.
+pub fn create(file: &Path) -> Result<Box<dyn Write>, Failure> {
+    let created = File::create(file).map_err(|e| format!("{}: {}", file.display(), reason(&e)))?;
+    Ok(Box::new(BufWriter::new(created)))
 }
 
 impl Capture {

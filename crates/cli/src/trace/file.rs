@@ -31,7 +31,7 @@ pub fn trace(a: &Trace) -> Result<(), Failure> {
     let mut follower = Follower::begin(&mut observed, a)?;
     let followed = std::thread::scope(|scope| {
         let runs = scope.spawn(|| router.run());
-        let followed = repeat(a, || Ok(follower.poll()? || runs.is_finished()));
+        let followed = repeat(a.seconds, || Ok(follower.poll()? || runs.is_finished()));
         if let Some(shared) = running.current() {
             shared.end();
         }

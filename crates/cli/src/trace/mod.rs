@@ -10,13 +10,11 @@ pub mod text;
 
 use crate::ctl::{Connection, Failure, seconds, value_out};
 use crate::load::{complain, write_out};
-use capture::{Broken, Capture};
+use capture::Capture;
 use castanet_control::client::Address;
 use clap::Args;
 use router::{Observed, Session};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::fs::File;
-use std::io::BufWriter;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,7 +26,7 @@ use step::{Packets, Step};
 use text::Classes;
 
 /// The time between two readings of a trace or tap.
-pub const INTERVAL: Duration = Duration::from_millis(50);
+const INTERVAL: Duration = Duration::from_millis(50);
 
 /// `castanet trace`.
 #[derive(Args)]
@@ -85,13 +83,13 @@ fn trace(a: &Trace) -> Result<(), Failure> {
     let timeout = Duration::from_secs(60);
     let mut client = Connection { address, token: a.token.clone(), timeout }.open()?;
     let mut follower = Follower::begin(&mut client, a)?;
-    repeat(a, || follower.poll())?;
+    repeat(a.seconds, || follower.poll())?;
     follower.poll()?;
     follower.finish()
 }
 
 /// Set by Ctrl-C.
-pub fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
+fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, flag.clone())
@@ -140,17 +138,10 @@ impl Output<'_> {
                 last.insert(step.part, bytes);
             }
             if let Some(b) = last.get(&step.part) {
-                capture.write(step.time, &b.data, b.length, b.network, Some(&comment)).map_err(broken)?;
+                capture.write(step.time, &b.data, b.length, b.network, Some(&comment))?;
             }
         }
-        capture.flush().map_err(broken)
-    }
-}
-
-fn broken(e: Broken) -> Failure {
-    match e {
-        Broken::Closed => Failure::Said,
-        Broken::Other(e) => Failure::Here(format!("the capture cannot be written: {e}")),
+        Ok(capture.flush()?)
     }
 }
 
@@ -164,12 +155,11 @@ struct Follower<'a, 'r, R: Observed> {
 
 impl<'a, 'r, R: Observed> Follower<'a, 'r, R> {
     fn begin(router: &'r mut R, a: &'a Trace) -> Result<Self, Failure> {
-        let capture = a.write.as_ref().map(|file| -> Result<Capture, Failure> {
-            let named = |e: std::io::Error| format!("{}: {}", file.display(), crate::load::reason(&e));
-            let out = BufWriter::new(File::create(file).map_err(named)?);
-            Capture::new(Box::new(out), &a.router).map_err(broken)
-        });
-        let output = Output { a, classes: Classes::new(), capture: capture.transpose()?, shown: 0 };
+        let capture = match &a.write {
+            Some(file) => Some(Capture::new(capture::create(file)?, &a.router)?),
+            None => None,
+        };
+        let output = Output { a, classes: Classes::new(), capture, shown: 0 };
         let request = format!("{} {}", a.count, a.filter.join(" "));
         let session = Session::begin(router, "trace", &request)?;
         Ok(Follower { session, output, packets: Packets::default(), lost: 0 })
@@ -206,9 +196,12 @@ impl<'a, 'r, R: Observed> Follower<'a, 'r, R> {
 }
 
 /// Calls `poll` until it returns true, until the time is over, or until Ctrl-C.
-fn repeat(a: &Trace, mut poll: impl FnMut() -> Result<bool, Failure>) -> Result<(), Failure> {
+pub fn repeat<E: From<Failure>>(
+    time: Option<Duration>,
+    mut poll: impl FnMut() -> Result<bool, E>,
+) -> Result<(), E> {
     let stop = interrupted()?;
-    let end = a.seconds.map(|s| Instant::now() + s);
+    let end = time.map(|t| Instant::now() + t);
     while !poll()? && !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
         std::thread::sleep(INTERVAL);
     }

@@ -36,9 +36,9 @@ pub(super) struct Connection {
     /// The application, by its index.
     pub(super) application: usize,
     pub(super) session: Session,
-    /// What the application has written and the peer has not acknowledged.
+    /// Bytes that the application has written and the peer has not acknowledged.
     pub(super) send: VecDeque<u8>,
-    /// What the application has not read.
+    /// Bytes that the application has not read.
     pub(super) receive: VecDeque<u8>,
     /// Data that came too early.
     held: Vec<Option<Box<[u8]>>>,

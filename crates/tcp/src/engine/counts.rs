@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an engine counts.
+//! The counts of an engine.
 
 use castanet_element::{Count, Counts};
 
-/// What an engine counts.
+/// The counts of an engine.
 #[derive(Clone, Copy, Counts, Debug, Default)]
 pub struct EngineCounts {
     /// Connections that were established.

@@ -18,7 +18,7 @@ pub(super) const LARGEST_SEGMENT: usize = 1500;
 /// The largest TCP header.
 const LARGEST_HEADER: usize = 60;
 
-/// What all connections have in common.
+/// The state that all connections share.
 pub(super) struct Host {
     /// The connections, by the index of their TCB.
     connections: RefCell<Vec<Option<Box<Connection>>>>,

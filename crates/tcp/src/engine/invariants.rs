@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds of an engine between any two calls. Tests and the fuzz target check it.
+//! Invariants of an engine between any two calls. Tests and the fuzz target check them.
 
 use super::Engine;
 use crate::protocol::{Tcb, f, s, seq_le};
@@ -31,7 +31,7 @@ pub fn check(e: &Engine) {
     assert!(!e.host.muted.get() && e.host.cookie.get().is_none() && e.host.stray.get().is_none());
 }
 
-/// What always holds of a TCB whose send queue has so many bytes.
+/// Invariants of a TCB whose send queue has so many bytes.
 fn check_tcb(t: &Tcb, queued: u32) {
     let [una, next, max] = [&t.snd_una, &t.snd_next, &t.snd_max].map(|n| n.get());
     assert!(seq_le(una, next) && seq_le(next, max), "{una} <= {next} <= {max}");

@@ -7,7 +7,7 @@ use crate::local::{Local, Place, Poller};
 use std::cell::OnceCell;
 use std::io;
 
-/// What an application has done to a stream.
+/// The calls that an application has made on a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Done {
     /// It has read or written, so there may be something to send.

@@ -26,7 +26,7 @@ use super::scope::Scope;
 pub struct Check {
     /// The name of the check in its findings and for `--only`.
     pub name: &'static str,
-    /// What it looks for.
+    /// One line on the faults that it finds.
     pub about: &'static str,
     /// Returns what it finds.
     pub look: fn(&Host<'_>, &Scope<'_>) -> Result<Vec<Finding>, String>,

@@ -76,7 +76,7 @@ mod tests {
                 Some((warning, "fake0")),
             ),
             (there(), vec![conf("all", "1"), conf("fake0", "2")], to_host, None),
-            // What FromDevice receives is not filtered.
+            // Packets that FromDevice receives are not filtered.
             (Fake::default(), vec![conf("eth0", "1")], Some("FromDevice(eth0) -> Discard"), None),
             (Fake::default(), vec![conf("eth0", "1")], None, Some((Severity::Note, "eth0"))),
         ] {
