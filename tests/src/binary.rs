@@ -23,8 +23,10 @@ pub fn castanet() -> PathBuf {
     let profile =
         test.ancestors().nth(2).unwrap_or_else(|| panic!("{} is in no target folder", test.display()));
     let target = profile.parent().unwrap_or(profile);
+    // The same selection of packages and features as in `cargo test --workspace`, so that nothing is built twice: the test
+    // `commands` is one of those before which cargo builds the command.
     let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "-p", "castanet-cli", "--bin", "castanet", "--target-dir"]);
+    build.args(["test", "--quiet", "--workspace", "--no-run", "--test", "commands", "--target-dir"]);
     build.arg(target).current_dir(root());
     if profile.ends_with("release") {
         build.arg("--release");

@@ -5,7 +5,8 @@ use crate::ctl::{Connection, Failure, exit, seconds};
 use crate::load::complain;
 use crate::trace::capture::{Broken, Capture, create};
 use crate::trace::router::Session;
-use crate::trace::{repeat, step_hex};
+use crate::trace::step::hex;
+use crate::trace::{complain_of_unknown, repeat};
 use clap::Args;
 use std::io::{BufWriter, IsTerminal as _, Write};
 use std::path::PathBuf;
@@ -93,14 +94,18 @@ fn tap(a: &Tap) -> Result<(), Ended> {
     let mut session = Session::begin(&mut client, "tap", &request)?;
     let mut capture = Capture::new(out, &a.point)?;
     capture.flush()?;
-    let (mut copied, mut lost) = (0, 0);
+    let (mut copied, mut lost, mut unknown) = (0, 0, 0);
     let mut poll = || -> Result<bool, Ended> {
         let lines = session.read()?;
         lost = lines.lost.max(lost);
         for line in &lines.lines {
             let words: Vec<&str> = line.split('\t').collect();
-            let [time, _, network, length, data] = words[..] else { continue };
-            let (Ok(time), Ok(length), Some(data)) = (time.parse(), length.parse(), step_hex(data)) else {
+            let [time, _, network, length, data] = words[..] else {
+                unknown += 1;
+                continue;
+            };
+            let (Ok(time), Ok(length), Some(data)) = (time.parse(), length.parse(), hex(data)) else {
+                unknown += 1;
                 continue;
             };
             capture.write(time, &data, length, network.parse().ok(), None)?;
@@ -114,6 +119,7 @@ fn tap(a: &Tap) -> Result<(), Ended> {
     if lost > 0 {
         complain(&format!("{lost} packets were lost, because they were not read in time"));
     }
+    complain_of_unknown(unknown);
     if a.write.is_some() {
         let packets = if copied == 1 { "packet" } else { "packets" };
         let _ = writeln!(std::io::stderr(), "{copied} {packets} copied");

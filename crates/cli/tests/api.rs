@@ -57,6 +57,11 @@ fn the_document_describes_every_route_and_its_answers() {
                 }
                 "write" => (real, body) = (real.replace("s%2Fq", "c"), json!({ "value": "" })),
                 "check" | "plan" | "swap" => body = json!({ "configuration": ROUTER }),
+                "trace" | "endTrace" => {
+                    let (_, trace) = s.ask("POST", "/api/traces", &json!({}));
+                    real = real.replace("{trace}", trace["trace"].as_str().unwrap());
+                }
+                "beginTrace" => body = json!({ "filter": "udp", "packets": 3 }),
                 "graph" => real = "/api/graph?fold=s".into(),
                 "events" => real = String::new(),
                 _ => {}
@@ -68,6 +73,8 @@ fn the_document_describes_every_route_and_its_answers() {
                 let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
                 valid(&document, schema, &body, path);
                 assert!(operation["security"].is_array(), "{path}: what has a body needs the token");
+            }
+            if operation["security"].is_array() {
                 let (status, answer) =
                     ask(s.port, &method, &real, &[("Content-Type", "application/json")], &body.to_string());
                 assert_eq!(status, 401, "{method} {real}: {answer}");
@@ -121,6 +128,48 @@ fn a_wrong_answer_would_be_noticed() {
     assert_eq!(wrong(&|a| drop(a["queues"][0].as_object_mut().unwrap().remove("element"))), 1);
     assert_eq!(wrong(&|a| drop(a.as_object_mut().unwrap().remove("held"))), 1);
     assert_eq!(wrong(&|a| a["queues"] = json!({})), 1);
+}
+
+#[test]
+fn packets_are_followed() {
+    const ROUTER: &str = "RatedSource(RATE 200) -> s :: Strip(14) -> q :: Queue -> u :: Unqueue -> t :: Tee;
+        t -> x :: Discard; t [1] -> MarkIPHeader -> c :: CheckLength(5) -> Discard;";
+    let b = Bench::new();
+    let s = serve(&b, "log", &["run", "-q", "--http", "127.0.0.1:0", "--http-write", "-e", ROUTER]);
+    let begin = |body: Value| s.ask("POST", "/api/traces", &body);
+    for (body, want) in [
+        (json!({ "packets": 0 }), 400),
+        (json!({ "packets": 101 }), 400),
+        (json!({ "packets": "1" }), 400),
+        (json!({ "filter": 1 }), 400),
+        (json!({ "filter": "ip proto nothing" }), 422),
+    ] {
+        assert_eq!(begin(body.clone()).0, want, "{body}");
+    }
+    let name = begin(json!({ "packets": 2 })).1["trace"].as_str().unwrap().to_string();
+    let path = format!("/api/traces/{name}");
+    until("two packets have been followed", || s.ask("GET", &path, &Value::Null).1["over"] == true);
+    let (_, trace) = s.ask("GET", &path, &Value::Null);
+    assert_eq!(s.ask("GET", &path, &Value::Null).1, trace, "readings can be repeated");
+    assert_eq!((&trace["chosen"], &trace["wanted"], &trace["lost"]), (&json!(2), &json!(2), &json!(0)));
+    let packets = trace["packets"].as_array().unwrap();
+    assert_eq!(packets.len(), 2);
+    assert!(packets.iter().all(|p| p["is_whole"] == true), "{trace}");
+    let steps = packets[1]["steps"].as_array().unwrap();
+    let of =
+        |element: &str, event: &str| steps.iter().find(|s| s["element"] == element && s["event"] == event);
+    let strip = of("s", "out").unwrap();
+    assert_eq!((&strip["output"], &strip["class"]), (&json!(0), &json!("Strip")));
+    assert_eq!(strip["text"], "to [0]; 14 bytes stripped");
+    assert_eq!(of("q", "held").unwrap()["output"], Value::Null);
+    assert!(of("q", "out").unwrap()["text"].as_str().unwrap().contains("held for"), "{trace}");
+    assert_eq!(of("t", "made").unwrap()["output"], 1, "the copy is followed too");
+    let dropped = of("c", "dropped").unwrap();
+    assert!(dropped["text"].as_str().unwrap().starts_with("DROPPED: "), "{dropped}");
+    assert_eq!(s.ask("DELETE", &path, &Value::Null).0, 200);
+    for path in [path.as_str(), "/api/traces/0123", "/api/traces/no%20name"] {
+        assert_eq!(s.ask("GET", path, &Value::Null).0, 404, "{path}");
+    }
 }
 
 #[test]
@@ -239,6 +288,9 @@ fn configurations_are_checked_planned_and_swapped() {
     assert_eq!(wrong["errors"], 1, "{wrong}");
     assert_eq!(wrong["diagnostics"][0]["spans"][0]["byte_start"], 13);
     assert!(wrong["diagnostics"][0]["rendered"].as_str().unwrap().contains("Counter"), "{wrong}");
+    let many = check(&(0..150).map(|i| format!("Idle -> Unknown{i} -> Discard; ")).collect::<String>());
+    assert_eq!(many["diagnostics"].as_array().unwrap().len(), 100);
+    assert_eq!(many["more"].as_u64(), many["errors"].as_u64().map(|n| n - 100), "{many}");
     b.file("secret.click", "elementclass Secret { input -> output }");
     // A configuration of a client reads no file.
     let files = check("require(library secret.click) Idle -> Secret -> Discard;");

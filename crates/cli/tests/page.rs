@@ -8,7 +8,7 @@ mod common;
 
 use castanet_testkit::until;
 use common::Bench;
-use common::browser::{Browser, DOWN, ENTER, TAB, has_browser};
+use common::browser::{Browser, DOWN, ENTER, TAB, UP, has_browser};
 use common::web::{Served, serve};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -66,7 +66,7 @@ fn the_graph_is_drawn_live() {
     w.until("the compound is folded", "return document.querySelector('#sheet .box.folded') !== null");
     assert_eq!(w.run("return document.querySelectorAll('#sheet .box').length"), json!(9));
     w.until("it shows drops", "return document.querySelector('#sheet .box.folded.dropping') !== null");
-    w.click("[aria-expanded=false]");
+    w.click("#sheet [aria-expanded=false]");
     w.until("it is open again", "return document.querySelector('.band') !== null");
     assert_eq!(w.messages(), [""; 0]);
     drop(s);
@@ -235,6 +235,64 @@ fn the_page_is_used_by_keyboard_and_by_ear() {
     );
 }
 
+#[test]
+fn a_packet_is_followed_step_by_step() {
+    if !has_browser() {
+        return;
+    }
+    let b = Bench::new();
+    let s = router(&b, SWAPS, ROUTER);
+    let w = open(&s, false);
+    w.until("the queue is full", "return document.querySelector('.fill.full') !== null");
+    w.click("#trace-packets");
+    w.type_into("#trace form input", &format!("ip proto nothing{ENTER}"));
+    w.until("the mistake is shown", "return document.querySelector('#trace .said.error') !== null");
+    w.clear("#trace form input");
+    w.type_into("#trace form input", &format!("-{ENTER}"));
+    w.until("packets are listed", "return document.querySelectorAll('.packets li').length === 10");
+    // The queue is full most of the time, so that three of four packets are dropped.
+    w.until("a packet is dropped", "return document.querySelector('.packets .lost') !== null");
+    w.click(".packets .lost button");
+    let step = || w.text(".walk output");
+    let rings = || w.run("return document.querySelectorAll('.over .visited').length");
+    assert!(step().starts_with("Step 1 of "), "{}", step());
+    assert!(step().contains(": i entered, to [0]"), "{}", step());
+    assert_eq!(rings(), json!(1));
+    assert_eq!(w.run("return document.querySelectorAll('.over .way').length"), json!(1));
+    w.click("[aria-label='Step forward']");
+    assert!(step().contains(": c to [0]"), "{}", step());
+    assert_eq!(rings(), json!(2));
+    w.click("[aria-label='Step forward']");
+    assert!(step().contains("s/q DROPPED: queue-full"), "{}", step());
+    let place = |what: &str| {
+        w.run(&format!("const r = document.querySelector('{what}').getBoundingClientRect(); return Math.round(r.x + r.width / 2) + ' ' + Math.round(r.y + r.height / 2)"))
+    };
+    assert_eq!(
+        place("rect.here.lost"),
+        place("[data-element=\"s/q\"] .body"),
+        "the ring is around the queue"
+    );
+    assert_eq!(w.run("return document.querySelector('[aria-label=\"Step forward\"]').disabled"), json!(true));
+    assert!(
+        w.text(".bytes").len() > 20
+            || w.run("return document.querySelector('.bytes') === null") == json!(true)
+    );
+    // By keyboard.
+    w.run("document.querySelector('.steps [aria-current]').focus()");
+    w.press(&[UP]);
+    assert!(step().contains(": c to [0]"), "{}", step());
+    assert_eq!(rings(), json!(2));
+    assert_eq!(w.run("return document.activeElement.textContent.includes('c')"), json!(true));
+    // In a folded compound, the ring is around its box.
+    w.press(&[DOWN]);
+    w.click(".band");
+    w.until("the compound is folded", "return document.querySelector('#sheet .box.folded') !== null");
+    assert_eq!(place("rect.here.lost"), place(".box.folded .body"));
+    w.click("#trace-packets");
+    assert_eq!(w.run("return document.querySelectorAll('.over > *').length"), json!(0));
+    assert_eq!(w.messages().len(), 1, "the refusal, which the browser reports too: {:?}", w.messages());
+}
+
 /// Returns a configuration of `n` elements in chains.
 fn large(n: usize) -> String {
     let mut text = String::new();
@@ -316,6 +374,13 @@ fn pictures_of_the_page() {
         };
         save("graph");
         if !dark {
+            w.click("#trace-packets");
+            w.click("#trace form button");
+            w.until("a packet is dropped", "return document.querySelector('.packets .lost') !== null");
+            w.click(".packets .lost button");
+            w.run("document.querySelector('.steps li:last-child button').click()");
+            save("trace");
+            w.click("#trace-packets");
             w.click("#tab-configuration");
             w.until("the configuration is shown", "return document.getElementById('text').value !== ''");
             let changed = text

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of `castanet top` without a terminal.
+//! Tests of `castanet top`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
 
 use castanet_testkit::until;
 use common::{Bench, Live, Ran, objects};
-use std::process::Stdio;
+use nix::pty::{Winsize, openpty};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 /// 12 packets: 5 stay in the queue, and 7 are dropped.
 const ROUTER: &str = "i :: InfiniteSource(LIMIT 12) -> c :: Counter -> q :: SimpleQueue(5) -> Idle; Idle -> n :: Null -> d :: Discard;";
@@ -84,6 +88,122 @@ fn the_time_of_elements_is_measured_if_asked_for() {
         let time = |o: &serde_json::Value| o["elements"][0]["time_share"].as_f64();
         all.iter().any(|o| time(o) > Some(0.0))
     });
+}
+
+/// Runs `castanet top` in a terminal of 80x24, and returns it with the other end of the terminal.
+fn in_terminal(b: &Bench, args: &[&str]) -> (Live, File) {
+    let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    let pair = openpty(Some(&size), None).unwrap();
+    // In a session of its own, it cannot find the terminal of whoever runs the test.
+    let castanet = b.command("castanet");
+    let mut c = Command::new("setsid");
+    c.current_dir(castanet.get_current_dir().unwrap())
+        .arg(castanet.get_program())
+        .args(["top", "s", "--interval", "0.05"])
+        .args(args);
+    let end = || Stdio::from(pair.slave.try_clone().unwrap());
+    let live = Live(c.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end()).spawn().unwrap());
+    (live, File::from(pair.master))
+}
+
+/// A terminal as far as this program uses one: text at positions, and the second screen.
+struct Screen {
+    rows: Vec<Vec<char>>,
+    at: (usize, usize),
+    second: bool,
+    /// The characters of a control sequence that has not ended.
+    begun: Option<String>,
+}
+
+impl Screen {
+    fn put(&mut self, c: char) {
+        let Some(sequence) = &mut self.begun else {
+            match c {
+                '\x1b' => self.begun = Some(String::new()),
+                ' '.. => {
+                    let (row, column) = self.at;
+                    if let Some(cell) = self.rows.get_mut(row).and_then(|r| r.get_mut(column)) {
+                        *cell = c;
+                    }
+                    self.at.1 += 1;
+                }
+                _ => {}
+            }
+            return;
+        };
+        sequence.push(c);
+        let end = sequence.len() > 1 && c.is_ascii_alphabetic();
+        if !end && !sequence.starts_with('[') {
+            self.begun = None;
+        }
+        if !end {
+            return;
+        }
+        let sequence = self.begun.take().unwrap();
+        let numbers = || sequence[1..sequence.len() - 1].split(';').map(|n| n.parse().unwrap_or(1));
+        match c {
+            'H' => self.at = (numbers().next().unwrap_or(1) - 1, numbers().nth(1).unwrap_or(1) - 1),
+            'J' => self.rows.iter_mut().for_each(|r| r.fill(' ')),
+            'h' | 'l' if sequence.contains("?1049") => self.second = c == 'h',
+            _ => {}
+        }
+    }
+    fn text(&self) -> String {
+        self.rows.iter().map(|r| r.iter().collect::<String>().trim_end().to_string() + "\n").collect()
+    }
+}
+
+/// Reads a terminal on another thread.
+fn screen(terminal: &File) -> Arc<Mutex<Screen>> {
+    let empty = Screen { rows: vec![vec![' '; 80]; 24], at: (0, 0), second: false, begun: None };
+    let out = Arc::new(Mutex::new(empty));
+    let (from, into) = (terminal.try_clone().unwrap(), out.clone());
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // A terminal that nobody writes to any more fails with EIO.
+        for byte in from.bytes().map_while(Result::ok) {
+            bytes.push(byte);
+            if let Ok(text) = std::str::from_utf8(&bytes) {
+                text.chars().for_each(|c| into.lock().unwrap().put(c));
+                bytes.clear();
+            }
+        }
+    });
+    out
+}
+
+#[test]
+fn keys_work_in_a_terminal() {
+    let b = Bench::new();
+    let _live = start(&b);
+    let (mut top, mut terminal) = in_terminal(&b, &["--sort", "configuration"]);
+    let out = screen(&terminal);
+    let text = || out.lock().unwrap().text();
+    let has = |what: &str| text().contains(what);
+    until("the table is drawn", || out.lock().unwrap().second && has("ELEMENT"));
+    for what in ["i", "InfiniteSour", "SimpleQueue", "5/5", "Discard", "worker 0"] {
+        assert!(has(what), "{what}\n{}", text());
+    }
+    terminal.write_all(b"/Disc\r").unwrap();
+    until("other elements are hidden", || has("Discard") && !has("SimpleQueue"));
+    terminal.write_all(b"/\x1b").unwrap();
+    until("they are back", || has("SimpleQueue"));
+    terminal.write_all(b"q").unwrap();
+    assert_eq!(top.0.wait().unwrap().code(), Some(0));
+    until("the first screen is back", || !out.lock().unwrap().second);
+}
+
+#[test]
+fn a_signal_restores_the_terminal() {
+    let b = Bench::new();
+    let _live = start(&b);
+    let (mut top, terminal) = in_terminal(&b, &[]);
+    let out = screen(&terminal);
+    until("the table is drawn", || out.lock().unwrap().second);
+    let ended = Command::new("kill").arg(top.0.id().to_string()).status().unwrap();
+    assert!(ended.success());
+    assert_eq!(top.0.wait().unwrap().code(), Some(0));
+    until("the first screen is back", || !out.lock().unwrap().second);
 }
 
 #[test]

@@ -42,6 +42,7 @@ impl Context {
         json!({
             "elements": elements,
             "errors": all.iter().filter(|d| Diagnostic::is_error(d)).count(),
+            "more": all.len().saturating_sub(DIAGNOSTICS),
             "diagnostics": diagnostics,
         })
     }

@@ -5,7 +5,7 @@
 //!
 //! - `problem`: why a request cannot be answered
 //! - `router`, `near`, `far`: calls to the router
-//! - `graph`, `configurations`, `answers`: the answers
+//! - `graph`, `configurations`, `answers`, `traces`: the answers
 //! - `watch`: repeated readings of the router
 //! - `routes`: which request gets which answer
 //! - `document`: the OpenAPI document of the routes
@@ -19,6 +19,7 @@ mod near;
 mod problem;
 pub mod router;
 mod routes;
+mod traces;
 mod watch;
 
 pub use configurations::Context;

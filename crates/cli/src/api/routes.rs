@@ -3,7 +3,7 @@
 
 use super::problem::Problem;
 use super::router::Session;
-use super::{Api, answers};
+use super::{Api, answers, traces};
 use hyper::Method;
 use serde_json::Value;
 
@@ -132,6 +132,7 @@ pub static ROUTES: &[Route] = &[
     file!("element.js", SCRIPT),
     file!("editor.js", SCRIPT),
     file!("tables.js", SCRIPT),
+    file!("trace.js", SCRIPT),
     file!("text.js", SCRIPT),
     file!("icon.svg", SVG),
     get("/metrics", "metrics", "The metrics of the router, in the OpenMetrics format.", Answer::Metrics),
@@ -252,6 +253,28 @@ pub static ROUTES: &[Route] = &[
         "NewConfiguration",
         Answer::Json("Swapped", answers::swap),
     ),
+    guarded(
+        "POST",
+        "/api/traces",
+        "beginTrace",
+        "Follows packets through the router.",
+        "NewTrace",
+        Answer::Json("TraceName", traces::begin),
+    ),
+    Route {
+        guarded: true,
+        ..get(
+            "/api/traces/{trace}",
+            "trace",
+            "The packets that a trace has followed so far, and what elements did with them.",
+            Answer::Json("Trace", traces::read),
+        )
+    },
+    Route {
+        method: "DELETE",
+        guarded: true,
+        ..get("/api/traces/{trace}", "endTrace", "Ends a trace.", Answer::Json("TraceEnded", traces::end))
+    },
 ];
 
 /// The route of a request.

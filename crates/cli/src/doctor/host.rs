@@ -133,10 +133,9 @@ impl<'a> Host<'a> {
         let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(str::parse);
         Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
     }
-    /// The number of processors that are online.
-    pub fn processors(&self) -> usize {
-        let online = self.read("sys/devices/system/cpu/online").unwrap_or_default();
-        numbers(&online).len().max(1)
+    /// The processors that are online.
+    pub fn processors(&self) -> Vec<u32> {
+        numbers(&self.read("sys/devices/system/cpu/online").unwrap_or_default())
     }
     /// Makes a change.
     ///

@@ -25,6 +25,8 @@ use finding::{Change, Mend, Severity};
 use host::{Host, Kernel};
 use report::{Outcome, Reported};
 use scope::Scope;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -71,23 +73,33 @@ const ROUNDS: usize = 3;
 const LOOKS: usize = 20;
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Examines a host with some checks.
-///
-/// # Errors
-/// When a check cannot be made.
-fn examine(
-    host: &Host<'_>,
-    scope: &Scope<'_>,
-    checks: &[&Check],
+/// The checks to make, and from which severity on findings matter.
+struct Examination<'a> {
+    checks: Vec<&'a Check>,
     level: Severity,
-) -> Result<Vec<Reported>, String> {
-    let mut out = Vec::new();
-    for check in checks {
-        let found = (check.look)(host, scope).map_err(|e| format!("{}: {e}", check.name))?;
-        let bad = found.into_iter().filter(|f| f.severity >= level);
-        out.extend(bad.map(|finding| Reported { check: check.name, finding, outcome: Outcome::Found }));
+    /// Why checks could not be made.
+    failures: RefCell<BTreeSet<String>>,
+}
+
+impl Examination<'_> {
+    /// Examines a host.
+    fn examine(&self, host: &Host<'_>, scope: &Scope<'_>) -> Vec<Reported> {
+        let mut out = Vec::new();
+        for check in &self.checks {
+            match (check.look)(host, scope) {
+                Ok(found) => {
+                    let bad = found.into_iter().filter(|f| f.severity >= self.level);
+                    out.extend(bad.map(|finding| Reported {
+                        check: check.name,
+                        finding,
+                        outcome: Outcome::Found,
+                    }));
+                }
+                Err(e) => drop(self.failures.borrow_mut().insert(format!("{}: {e}", check.name))),
+            }
+        }
+        out
     }
-    Ok(out)
 }
 
 /// A host, and a configuration or none.
@@ -98,9 +110,9 @@ struct Patient<'a> {
 }
 
 impl Patient<'_> {
-    fn examine(&self, checks: &[&Check], level: Severity) -> Result<Vec<Reported>, String> {
+    fn examine(&self, with: &Examination<'_>) -> Result<Vec<Reported>, String> {
         let host = Host::new(self.root, self.kernel)?;
-        examine(&host, &self.scope(&host), checks, level)
+        Ok(with.examine(&host, &self.scope(&host)))
     }
 
     fn scope(&self, host: &Host<'_>) -> Scope<'_> {
@@ -109,23 +121,18 @@ impl Patient<'_> {
 
     /// Examines the host again after changes. If one brought a device up, waits for its carrier: the kernel tells it up to
     /// a second later.
-    fn examine_when_up(
-        &self,
-        all: &[Reported],
-        checks: &[&Check],
-        level: Severity,
-    ) -> Result<Vec<Reported>, String> {
+    fn examine_when_up(&self, all: &[Reported], with: &Examination<'_>) -> Result<Vec<Reported>, String> {
         let is_up = |r: &Reported| {
             r.outcome == Outcome::Mended && matches!(r.finding.mend, Mend::Change(Change::Up { .. }))
         };
         let brought_up = all.iter().find(|r| is_up(r));
-        let mut after = self.examine(checks, level)?;
+        let mut after = self.examine(with)?;
         for _ in 0..LOOKS {
             if brought_up.is_none_or(|up| after.iter().all(|a| a.check != up.check)) {
                 break;
             }
             std::thread::sleep(LOOK);
-            after = self.examine(checks, level)?;
+            after = self.examine(with)?;
         }
         Ok(after)
     }
@@ -133,7 +140,10 @@ impl Patient<'_> {
     /// Makes the changes that mend findings. Then examines the host again, because a change that the kernel has accepted
     /// need not have an effect, and because a change may bring something else about: the MTU of a device may no longer fit
     /// its other end. That is mended too.
-    fn mend(&self, all: &mut Vec<Reported>, checks: &[&Check], level: Severity) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// When the host cannot be examined again. `all` says what has been done until then.
+    fn mend(&self, all: &mut Vec<Reported>, with: &Examination<'_>) -> Result<(), String> {
         let mut done = 0;
         for _ in 0..ROUNDS {
             let host = Host::new(self.root, self.kernel)?;
@@ -143,10 +153,16 @@ impl Patient<'_> {
                 }
             }
             done = all.len();
-            let after = self.examine_when_up(all, checks, level)?;
-            for r in all.iter_mut().filter(|r| r.outcome == Outcome::Mended) {
-                if after.iter().any(|a| a.finding == r.finding) {
-                    r.outcome = Outcome::Failed("the kernel made the change, but it had no effect".into());
+            let after = self.examine_when_up(all, with)?;
+            for r in all.iter_mut() {
+                let still = after.iter().any(|a| a.finding == r.finding);
+                match &r.outcome {
+                    Outcome::Mended if still => {
+                        r.outcome =
+                            Outcome::Failed("the kernel made the change, but it had no effect".into());
+                    }
+                    Outcome::Found | Outcome::Failed(_) if !still => r.outcome = Outcome::Gone,
+                    _ => {}
                 }
             }
             let is_new = |a: &Reported| all.iter().all(|r| r.finding.what != a.finding.what);
@@ -189,38 +205,51 @@ fn list() -> String {
     CHECKS.iter().map(|c| format!("{:<width$}  {}\n", c.name, c.about)).collect()
 }
 
-fn run(args: &Doctor) -> Result<(String, bool), String> {
+/// What an examination gave.
+struct Examined {
+    /// What is printed.
+    text: String,
+    /// Whether nothing is left to mend.
+    is_well: bool,
+    /// Why checks could not be made.
+    failures: Vec<String>,
+}
+
+fn run(args: &Doctor) -> Result<Examined, String> {
     if args.list {
-        return Ok((list(), true));
+        return Ok(Examined { text: list(), is_well: true, failures: Vec::new() });
     }
     let loaded = configuration(args)?;
     let chosen = |c: &&Check| args.only.is_empty() || args.only.iter().any(|n| n == c.name);
     let checks: Vec<&Check> = CHECKS.into_iter().filter(chosen).collect();
     let configuration = loaded.as_ref().map(|(l, name)| (&l.graph, name.as_str()));
     let patient = Patient { root: Path::new("/"), kernel: &kernel::Live, configuration };
-    let mut all = patient.examine(&checks, args.level)?;
-    if args.mend {
-        patient.mend(&mut all, &checks, args.level)?;
-    }
-    let well = all.iter().all(|r| r.outcome == Outcome::Mended);
+    let with = Examination { checks, level: args.level, failures: RefCell::default() };
+    let mut all = patient.examine(&with)?;
+    let mended = if args.mend { patient.mend(&mut all, &with) } else { Ok(()) };
     let text = match args.json {
         true => report::json(&all),
-        false => report::text(&all, args.mend) + &report::summary(&all, checks.len(), args.mend),
+        false => report::text(&all, args.mend) + &report::summary(&all, with.checks.len(), args.mend),
     };
-    Ok((text, well))
+    let failures = with.failures.into_inner().into_iter().chain(mended.err()).collect();
+    Ok(Examined { text, is_well: all.iter().all(|r| r.outcome.is_well()), failures })
 }
 
 /// Examines this host.
 pub fn main(args: &Doctor) -> ExitCode {
-    let printed = run(args).and_then(|(text, well)| {
+    let printed = run(args).and_then(|examined| {
         let mut out = anstream::stdout().lock();
-        let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        let done = out.write_all(examined.text.as_bytes()).and_then(|()| out.flush());
         done.map_err(|e| format!("standard output: {}", crate::load::reason(&e)))?;
-        Ok(well)
+        Ok(examined)
     });
     match printed {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
+        Ok(Examined { failures, .. }) if !failures.is_empty() => {
+            failures.iter().for_each(|e| complain(e));
+            ExitCode::from(2)
+        }
+        Ok(Examined { is_well: true, .. }) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(1),
         Err(e) => {
             complain(&e);
             ExitCode::from(2)
@@ -232,6 +261,7 @@ pub fn main(args: &Doctor) -> ExitCode {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use finding::Finding;
     use testing::{Fake, graph, tree};
 
     #[test]
@@ -249,16 +279,60 @@ mod tests {
         kernel.device("eth1").info.up = false;
         let g = graph("FromDevice(eth0) -> Queue -> ToDevice(eth1)");
         let patient = Patient { root: folder.path(), kernel: &kernel, configuration: Some((&g, "a.click")) };
-        let mut all = patient.examine(&CHECKS, Severity::Note).unwrap();
+        let with = |level| Examination { checks: CHECKS.to_vec(), level, failures: RefCell::default() };
+        let notes = with(Severity::Note);
+        let mut all = patient.examine(&notes).unwrap();
         assert_eq!(all.iter().map(|r| r.check).collect::<Vec<_>>(), ["devices", "forwarding"]);
-        assert_eq!(patient.examine(&CHECKS, Severity::Error).unwrap().len(), 1);
-        patient.mend(&mut all, &CHECKS, Severity::Note).unwrap();
+        assert_eq!(patient.examine(&with(Severity::Error)).unwrap().len(), 1);
+        patient.mend(&mut all, &notes).unwrap();
         // The file is really written. The made-up kernel accepts changes, but does not make them.
         assert_eq!(std::fs::read_to_string(folder.path().join(key)).unwrap(), "0\n");
         assert_eq!(kernel.changes.borrow().len(), 1);
         assert!(matches!(&all[0].outcome, Outcome::Failed(e) if e.contains("no effect")), "{all:?}");
         assert_eq!(all[1].outcome, Outcome::Mended);
         assert_eq!(all.len(), 2);
+    }
+
+    /// A check that fails.
+    const BROKEN: Check = Check { name: "broken", about: "", look: |_, _| Err("it broke".into()) };
+
+    #[test]
+    fn a_check_that_fails_does_not_stop_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut kernel = Fake::default();
+        kernel.device("eth0").info.up = false;
+        let g = graph("FromDevice(eth0) -> Discard");
+        let patient = Patient { root: folder.path(), kernel: &kernel, configuration: Some((&g, "a.click")) };
+        let checks: Vec<&Check> = [&BROKEN].into_iter().chain(CHECKS).collect();
+        let with = Examination { checks, level: Severity::Note, failures: RefCell::default() };
+        let all = patient.examine(&with).unwrap();
+        assert_eq!(all.iter().map(|r| r.check).collect::<Vec<_>>(), ["devices"]);
+        assert_eq!(with.failures.into_inner().into_iter().collect::<Vec<_>>(), ["broken: it broke"]);
+    }
+
+    #[test]
+    fn what_another_change_has_mended_is_not_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = "proc/sys/net/ipv4/conf/eth0/forwarding";
+        tree(folder.path(), &[(key, "1")]);
+        let mut kernel = Fake::default();
+        kernel.device("eth0");
+        let g = graph("FromDevice(eth0) -> Queue -> ToDevice(eth0)");
+        let patient = Patient { root: folder.path(), kernel: &kernel, configuration: Some((&g, "a.click")) };
+        let with =
+            Examination { checks: CHECKS.to_vec(), level: Severity::Note, failures: RefCell::default() };
+        let mut all = patient.examine(&with).unwrap();
+        let by_hand = Finding::by_hand(
+            Severity::Error,
+            "elsewhere".into(),
+            "",
+            String::new(),
+            finding::refusal::OTHERS,
+        );
+        all.push(Reported { check: "mtu", finding: by_hand, outcome: Outcome::Found });
+        patient.mend(&mut all, &with).unwrap();
+        let outcomes: Vec<_> = all.iter().map(|r| (r.check, &r.outcome)).collect();
+        assert_eq!(outcomes, [("forwarding", &Outcome::Mended), ("mtu", &Outcome::Gone)]);
     }
 
     #[test]

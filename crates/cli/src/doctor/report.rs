@@ -12,8 +12,17 @@ pub enum Outcome {
     Found,
     /// It was mended, and is not found any more.
     Mended,
+    /// It is not found any more, although nothing was done against it: another change mended it.
+    Gone,
     /// It could not be mended, or is still found.
     Failed(String),
+}
+
+impl Outcome {
+    /// Whether nothing is left to do.
+    pub fn is_well(&self) -> bool {
+        matches!(self, Outcome::Mended | Outcome::Gone)
+    }
 }
 
 /// A finding with the name of its check, and what became of it.
@@ -31,7 +40,7 @@ const GREEN: &str = "\x1b[32m";
 /// The word and the colour of a finding.
 fn word(r: &Reported) -> (&'static str, &'static str) {
     match (&r.outcome, r.finding.severity) {
-        (Outcome::Mended, _) => ("mended", GREEN),
+        (Outcome::Mended | Outcome::Gone, _) => ("mended", GREEN),
         (_, s @ Severity::Error) => (s.word(), "\x1b[1;31m"),
         (_, s @ Severity::Warning) => (s.word(), "\x1b[33m"),
         (_, s @ Severity::Note) => (s.word(), "\x1b[36m"),
@@ -51,7 +60,11 @@ pub fn text(all: &[Reported], mending: bool) -> String {
             let _ = writeln!(out, "{indent}{DIM}{title:<5}{PLAIN} {text}");
         };
         line("why", &r.finding.why);
-        line(if r.outcome == Outcome::Mended { "did" } else { "mend" }, &r.finding.help());
+        match r.outcome {
+            Outcome::Mended => line("did", &r.finding.help()),
+            Outcome::Gone => line("did", "nothing: another change mended it"),
+            _ => line("mend", &r.finding.help()),
+        }
         match (&r.outcome, &r.finding.mend) {
             (Outcome::Failed(e), _) => line("but", &format!("--mend failed: {e}")),
             (Outcome::Found, Mend::ByHand { reason, .. }) if mending => {
@@ -66,7 +79,7 @@ pub fn text(all: &[Reported], mending: bool) -> String {
 /// One line on all findings. `checks` is the number of checks.
 pub fn summary(all: &[Reported], checks: usize, mending: bool) -> String {
     let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let left: Vec<&Reported> = all.iter().filter(|r| r.outcome != Outcome::Mended).collect();
+    let left: Vec<&Reported> = all.iter().filter(|r| !r.outcome.is_well()).collect();
     let mended = all.len() - left.len();
     if all.is_empty() {
         return format!("{}, nothing found\n", count(checks, "check"));
@@ -106,7 +119,7 @@ fn value(r: &Reported) -> Value {
     };
     json!({
         "check": r.check, "severity": f.severity.word(), "what": f.what, "why": f.why, "mend": f.help(),
-        "by_hand": refused, "mended": r.outcome == Outcome::Mended, "failed": failed,
+        "by_hand": refused, "mended": r.outcome.is_well(), "failed": failed,
     })
 }
 

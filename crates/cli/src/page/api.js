@@ -72,6 +72,10 @@ export const check = (text, signal) => ask("POST", "check", { configuration: tex
 export const plan = (text, signal) => ask("POST", "plan", { configuration: text }, signal);
 export const swap = (text) => ask("POST", "swap", { configuration: text });
 
+export const beginTrace = (filter, packets) => ask("POST", "traces", { filter, packets });
+export const trace = (name) => ask("GET", `traces/${name}`);
+export const endTrace = (name) => ask("DELETE", `traces/${name}`);
+
 /** Calls `on.reading`, `on.trouble` or `on.end` for each event. The browser connects again by itself. */
 export function watch(on) {
   const source = new EventSource("/api/events");

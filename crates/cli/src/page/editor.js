@@ -2,7 +2,7 @@
 // The view Configuration: a text editor that shows diagnostics while one types, what a hot swap would do, and swaps.
 
 import * as api from "./api.js";
-import { html, setText } from "./text.js";
+import { denied, html, setText } from "./text.js";
 
 /** The pause in typing after which the text is checked, in milliseconds. */
 const PAUSE = 300;
@@ -76,8 +76,7 @@ export class Editor {
   /** Why the configuration cannot be changed, or null. */
   closed() {
     const router = this.router();
-    if (!router?.writable) return "The page is read-only. castanet run --http-write starts a server that allows changes.";
-    if (!router.authorised) return "To change the configuration, open the link with the token, which was printed at the start.";
+    if (!router?.authorised) return denied(router, "change the configuration");
     if (!router.reconfigurable) return "This router does not allow reconfiguration; castanet run -R starts one that does.";
     return null;
   }
@@ -123,7 +122,7 @@ export class Editor {
   }
 
   /** Shows diagnostics, as a list and in the text. */
-  diagnose({ elements, errors, diagnostics }, text) {
+  diagnose({ elements, errors, diagnostics, more }, text) {
     const warnings = diagnostics.filter((d) => d.level === "warning").length;
     const count = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
     setText(this.summary, errors + warnings === 0 ? `${count(elements, "element")}, no errors.` : `${count(errors, "error")}, ${count(warnings, "warning")}.`);
@@ -132,11 +131,12 @@ export class Editor {
     const items = diagnostics.map((d) => {
       const span = d.spans.find((s) => s.is_primary && s.file_name === "config") ?? null;
       if (span) this.marks.push([place(span.byte_start), Math.max(place(span.byte_end), place(span.byte_start) + 1), d.level]);
-      const more = d.children.map((c) => html("p", { class: c.level }, c.level === "help" ? `Help: ${c.message}` : c.message));
+      const notes = d.children.map((c) => html("p", { class: c.level }, c.level === "help" ? `Help: ${c.message}` : c.message));
       const go = () => this.go(place(span.byte_start), place(span.byte_end));
       const head = html("button", { class: "link", disabled: !span, onclick: go }, html("b", {}, `${d.level}`), span ? ` line ${span.line_start}: ` : ": ", d.message);
-      return html("li", { class: d.level }, head, ...more);
+      return html("li", { class: d.level }, head, ...notes);
     });
+    if (more) items.push(html("li", {}, `${more} more are not listed.`));
     this.list.replaceChildren(...items);
     this.draw();
   }

@@ -2,7 +2,7 @@
 // The panel of an element: its handlers, with their values.
 
 import * as api from "./api.js";
-import { html, setText, whole } from "./text.js";
+import { denied, html, setText, whole } from "./text.js";
 
 /** The time between two readings of the handlers, in milliseconds. */
 const INTERVAL = 2000;
@@ -53,9 +53,6 @@ export class Details {
     const ports = html("pre", { class: "config" }, element.ports.trim());
     this.said = html("p", { class: "said", role: "status" });
     const writes = element.handlers.some((h) => h.writable);
-    const hint = router()?.writable
-      ? "To write, open the link with the token, which was printed at the start."
-      : "Nothing can be written. castanet run --http-write starts a server that allows it.";
     const parts = [
       html("header", {}, html("h2", {}, element.name), html("button", { class: "close", "aria-label": "Close", onclick: () => this.empty() }, "×")),
       html("p", { class: "class" }, element.class),
@@ -65,7 +62,7 @@ export class Details {
         html("thead", { class: "hidden" }, html("tr", {}, html("th", { scope: "col" }, "Handler"), html("th", { scope: "col" }, "Value"))),
         html("tbody", {}, ...rows)),
       this.said,
-      writes && !may ? html("p", { class: "none" }, hint) : null,
+      writes && !may ? html("p", { class: "none" }, denied(router(), "write handlers")) : null,
       html("details", {}, html("summary", {}, "Ports"), ports),
     ];
     this.node.replaceChildren(...parts.filter((part) => part !== null));

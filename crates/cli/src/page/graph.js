@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The view Graph: the drawing that the server has laid out, with rates on connections, packets in queues, and drops.
 //
-// `draw` makes the nodes of a drawing once; `update` changes those whose value has changed. A view of single packets on their
-// way belongs into the layer `over`, which lies above everything and is empty here.
+// `draw` makes the nodes of a drawing once; `update` changes those whose value has changed. The way of a traced packet lies in
+// the layer `over`, above everything.
 
 import { number, rate, setAttribute, setText, svg } from "./text.js";
 
@@ -59,6 +59,7 @@ export class GraphView {
     this.lines = [];
     const [frames, lines, boxes, labels, over] = ["frames", "lines", "boxes", "labels", "over"].map((c) => svg("g", { class: c }));
     this.over = over;
+    setAttribute(over, "aria-hidden", "true");
     for (const frame of drawing.frames) frames.append(this.frame(frame));
     // A connection is labelled where it leaves an element, not again where it crosses the frame of a compound.
     const outputs = new Set(drawing.boxes.flatMap((b) => b.outputs.map((p) => spot(p.x, b.place.y + b.place.height))));
@@ -85,6 +86,8 @@ export class GraphView {
     this.byElement = new Map(this.items.filter((i) => i.box?.element).map((i) => [i.box.element, i]));
     this.focusable(this.items.find((i) => i.key === held) ?? this.items[0], hadFocus);
     if (this.selected) this.select(this.selected);
+    this.ports = new Map(graph.connections.map((c, i) => [`${c.from.element} ${c.from.port}`, i]));
+    this.showWay();
     if (this.zoom === null || this.fits) this.fit();
     else this.scale(this.zoom);
   }
@@ -236,6 +239,38 @@ export class GraphView {
   select(name) {
     this.selected = name;
     for (const item of this.items) item.node.classList.toggle("selected", item.key === name);
+  }
+
+  /** The box in which an element is drawn: its own, or that of a folded compound. */
+  boxOf(name) {
+    return this.byElement.get(name) ?? this.items.find((i) => i.box?.compound && name.startsWith(`${i.box.compound}/`));
+  }
+
+  /** Marks the way of a traced packet: these steps, of which the last is where the packet is now. */
+  way(steps) {
+    this.steps = steps;
+    this.showWay();
+    const here = steps.length && this.boxOf(steps.at(-1).element);
+    if (here) here.node.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  showWay() {
+    const steps = this.steps ?? [];
+    const passed = new Set(steps.filter((s) => s.output !== null).map((s) => this.ports.get(`${s.element} ${s.output}`)));
+    const lines = this.lines.filter(({ line }) => line.connections.some((c) => passed.has(c)));
+    const boxes = new Set(steps.map((s) => this.boxOf(s.element)).filter((item) => item));
+    const ring = (item, kind) => {
+      const { x, y, width: w, height } = item.place;
+      return svg("rect", { class: kind, x: x - 3, y: y - 3, width: w + 6, height: height + 6, rx: 7 });
+    };
+    const marks = [...lines.map(({ line }) => svg("path", { class: "way", d: line.path })), ...[...boxes].map((item) => ring(item, "visited"))];
+    const last = steps.at(-1);
+    const here = last && this.boxOf(last.element);
+    if (here) {
+      const kind = last.event === "dropped" ? "here lost" : "here";
+      marks.push(ring(here, kind), svg("circle", { class: kind, cx: here.place.x, cy: here.place.y, r: 7 }));
+    }
+    this.over.replaceChildren(...marks);
   }
 
   /** Scrolls to an element, and unfolds the compounds around it. */

@@ -6,6 +6,7 @@ import { Details } from "./element.js";
 import { Editor } from "./editor.js";
 import { GraphView } from "./graph.js";
 import { Tables } from "./tables.js";
+import { Trace } from "./trace.js";
 import { html, percent, rate, setText } from "./text.js";
 
 const byId = (id) => document.getElementById(id);
@@ -22,6 +23,12 @@ const show = (name) => {
 const view = new GraphView(byId("sheet"), { open: show, fold: (folded) => draw(folded) });
 const tables = new Tables(byId("view-tables"), show);
 const editor = new Editor(byId("view-configuration"), () => page.router, () => refresh());
+
+const trace = new Trace(byId("trace"), { router: () => page.router, view, open: show });
+byId("trace-packets").addEventListener("click", () => {
+  const shown = trace.toggle();
+  byId("trace-packets").setAttribute("aria-expanded", String(shown));
+});
 
 const VIEWS = ["graph", "tables", "configuration"];
 
@@ -90,6 +97,7 @@ async function refresh() {
   setText(byId("figure-rights"), rights);
   await draw(page.graph ? view.folded.filter((f) => page.graph.compounds.includes(f)) : []);
   details.refresh();
+  trace.refresh();
 }
 
 function update(reading) {

@@ -35,6 +35,12 @@ export function setAttribute(node, name, value) {
   } else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
+/** Why this page may not do something. The rights are those of `/api/router`. */
+export const denied = (router, what) =>
+  router?.writable
+    ? `To ${what}, open the link with the token, which was printed at the start.`
+    : `The server is read-only. To ${what}, start one with castanet run --http-write.`;
+
 /** Formats a number with a unit prefix: 1234567 becomes `1.23 M`. */
 export function number(n) {
   if (n >= 1e9) return `${(n / 1e9).toFixed(2)} G`;

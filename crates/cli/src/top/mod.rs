@@ -8,6 +8,7 @@ mod view;
 
 use crate::ctl::{Connection, Failure, seconds, value_out};
 use crate::load::write_out;
+use crate::trace::interrupted;
 use castanet_control::Client;
 use clap::Args;
 use ratatui::DefaultTerminal;
@@ -16,8 +17,12 @@ use sample::Sample;
 use state::{Action, Sort, State, matches};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use view::View;
+
+/// How long a signal to end may have to wait.
+const SIGNALS: Duration = Duration::from_millis(100);
 
 /// `castanet top`.
 #[derive(Args)]
@@ -62,12 +67,16 @@ fn top(a: &Top) -> Result<(), Failure> {
             .to_string()
             .into());
     }
+    let stop = interrupted()?;
     let mut client = a.connection.open()?;
     let mut profile = a.profile;
     if profile {
         client.write("profile", b"true")?;
     }
-    let ended = if interactive { screen(a, &mut client, &mut profile) } else { print(a, &mut client) };
+    let ended = match interactive {
+        true => screen(a, &mut client, &mut profile, &stop),
+        false => print(a, &mut client, &stop),
+    };
     if profile && !matches!(&ended, Err(Failure::Client(e)) if !e.is_refusal()) {
         client.write("profile", b"false")?;
     }
@@ -75,10 +84,16 @@ fn top(a: &Top) -> Result<(), Failure> {
 }
 
 /// Prints tables or objects.
-fn print(a: &Top, client: &mut Client) -> Result<(), Failure> {
+fn print(a: &Top, client: &mut Client, stop: &AtomicBool) -> Result<(), Failure> {
     let mut before = Sample::of(client, None)?;
     loop {
-        std::thread::sleep(a.interval);
+        let due = Instant::now() + a.interval;
+        while !stop.load(Ordering::Relaxed) && Instant::now() < due {
+            std::thread::sleep(due.saturating_duration_since(Instant::now()).min(SIGNALS));
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let now = Sample::of(client, Some(&before))?;
         let mut rows = now.rows(Some(&before));
         rows.retain(|r| matches(r, &a.filter));
@@ -96,22 +111,22 @@ fn print(a: &Top, client: &mut Client) -> Result<(), Failure> {
 }
 
 /// Draws on the terminal until the user quits.
-fn screen(a: &Top, client: &mut Client, profile: &mut bool) -> Result<(), Failure> {
+fn screen(a: &Top, client: &mut Client, profile: &mut bool, stop: &AtomicBool) -> Result<(), Failure> {
     let first = Sample::of(client, None)?;
     let wrong = |e: std::io::Error| format!("the terminal: {}", crate::load::reason(&e));
     // This also restores the terminal if the program panics.
     let mut terminal = ratatui::try_init().map_err(wrong)?;
-    let ended = follow(a, client, profile, &mut terminal, first);
+    let ended = follow(a, (client, profile), &mut terminal, first, stop);
     ratatui::restore();
     ended
 }
 
 fn follow(
     a: &Top,
-    client: &mut Client,
-    profile: &mut bool,
+    (client, profile): (&mut Client, &mut bool),
     terminal: &mut DefaultTerminal,
     first: Sample,
+    stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let wrong = |e: std::io::Error| format!("the terminal: {}", crate::load::reason(&e));
     let address = a.connection.address.to_string();
@@ -120,10 +135,17 @@ fn follow(
     state.update(&first, None);
     let (mut before, mut now): (Option<Sample>, Sample) = (None, first);
     let mut due = Instant::now() + a.interval;
+    let mut changed = true;
     loop {
-        let view = View { state: &state, now: &now, before: before.as_ref(), address: &address, color };
-        terminal.draw(|frame| view.draw(frame)).map_err(wrong)?;
-        let wait = due.saturating_duration_since(Instant::now());
+        if std::mem::take(&mut changed) {
+            let view = View { state: &state, now: &now, before: before.as_ref(), address: &address, color };
+            terminal.draw(|frame| view.draw(frame)).map_err(wrong)?;
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let left = due.saturating_duration_since(Instant::now());
+        let wait = left.min(SIGNALS);
         if event::poll(wait).map_err(wrong)? {
             if let Event::Key(key) = event::read().map_err(wrong)?
                 && key.kind != KeyEventKind::Release
@@ -137,8 +159,13 @@ fn follow(
                     }
                 }
             }
+            changed = true;
             continue;
         }
+        if wait < left {
+            continue;
+        }
+        changed = true;
         due = Instant::now() + a.interval;
         if !state.paused {
             let next = Sample::of(client, Some(&now))?;

@@ -5,7 +5,7 @@ use crate::observe::workers::Load;
 use crate::observe::{Element, Handlers, Reading, devices};
 use crate::profile::Profile;
 use castanet_spec::ValueKind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The state of a router at one time.
 pub struct Sample {
@@ -74,11 +74,18 @@ impl Sample {
         !self.costs.is_empty()
     }
 
-    /// Returns the packets of an element: those that it counts, or those that begin or end there.
-    fn packets_of(&self, element: &str) -> Option<u64> {
-        let account = self.reading.accounts.iter().find(|a| a.element == element);
-        let ledger = account.map(|a| a.entered.max(a.made).max(a.left)).filter(|&n| n > 0);
-        self.counts.get(element).copied().max(ledger)
+    /// Returns the packets of elements: those that they count, or those that begin or end there.
+    fn packets(&self) -> HashMap<&str, u64> {
+        let counted = self.counts.iter().map(|(element, &n)| (element.as_str(), n));
+        let mut out: HashMap<&str, u64> = counted.collect();
+        for a in &self.reading.accounts {
+            let n = a.entered.max(a.made).max(a.left);
+            if n > 0 {
+                let packets = out.entry(&a.element).or_default();
+                *packets = n.max(*packets);
+            }
+        }
+        out
     }
 
     /// Returns a row for each element, in the order of the configuration.
@@ -98,11 +105,13 @@ impl Sample {
             Some((now.0.checked_sub(then.0).unwrap_or(now.0), now.1.checked_sub(then.1).unwrap_or(now.1)))
         };
         let total: u64 = self.costs.keys().filter_map(|e| cost(e)).map(|c| c.0).fold(0, u64::saturating_add);
+        let (all, all_then) = (self.packets(), before.map(Sample::packets).unwrap_or_default());
+        let queues: HashMap<_, _> = self.reading.queues.iter().map(|q| (&q.element, q)).collect();
+        let accounts: HashMap<_, _> = self.reading.accounts.iter().map(|a| (&a.element, a)).collect();
         let row = |e: &Element| {
-            let packets = self.packets_of(&e.name);
-            let then = before.and_then(|b| b.packets_of(&e.name)).unwrap_or(0);
-            let queue = self.reading.queues.iter().find(|q| q.element == e.name);
-            let account = self.reading.accounts.iter().find(|a| a.element == e.name);
+            let packets = all.get(e.name.as_str()).copied();
+            let then = all_then.get(e.name.as_str()).copied().unwrap_or(0);
+            let (queue, account) = (queues.get(&e.name), accounts.get(&e.name));
             let (drops, drop_rate) = drops.get(&e.name).copied().unwrap_or_default();
             let cost = cost(&e.name);
             Row {

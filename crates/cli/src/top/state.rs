@@ -5,7 +5,7 @@ use super::sample::{Row, Sample};
 use crate::requests::matcher;
 use clap::ValueEnum;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 /// The number of samples that sparklines show.
 const HISTORY: usize = 60;
@@ -112,9 +112,9 @@ impl State {
             remember(&mut self.drops, row.element.clone(), row.drop_rate);
         }
         // Elements that hot swaps have removed are forgotten.
-        let here = |name: &String| self.all.iter().any(|r| r.element == *name);
-        self.packets.retain(|name, _| here(name));
-        self.drops.retain(|name, _| here(name));
+        let here: HashSet<&String> = self.all.iter().map(|r| &r.element).collect();
+        self.packets.retain(|name, _| here.contains(name));
+        self.drops.retain(|name, _| here.contains(name));
         for (worker, load) in now.loads(before) {
             remember(&mut self.loads, worker, 100.0 * (load.poll + load.work));
         }

@@ -5,7 +5,7 @@ pub mod capture;
 mod change;
 mod file;
 pub mod router;
-mod step;
+pub mod step;
 pub mod text;
 
 use crate::ctl::{Connection, Failure, seconds, value_out};
@@ -21,7 +21,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-pub use step::hex as step_hex;
 use step::{Packets, Step};
 use text::Classes;
 
@@ -77,7 +76,16 @@ fn is_configuration(word: &str) -> bool {
 
 fn trace(a: &Trace) -> Result<(), Failure> {
     if is_configuration(&a.router) {
+        if a.token.is_some() {
+            return Err(
+                format!("--token is for a running router, and {} is a configuration", a.router).into()
+            );
+        }
         return file::trace(a);
+    }
+    if a.simtime {
+        let text = format!("--simtime is for configuration files, and there is no file {}", a.router);
+        return Err(text.into());
     }
     let address = a.router.parse::<Address>().map_err(|e| e.to_string())?;
     let timeout = Duration::from_secs(60);
@@ -88,8 +96,8 @@ fn trace(a: &Trace) -> Result<(), Failure> {
     follower.finish()
 }
 
-/// Set by Ctrl-C.
-fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
+/// Returns a flag that Ctrl-C and SIGTERM set.
+pub fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, flag.clone())
@@ -117,9 +125,7 @@ impl Output<'_> {
             }
         }
         if self.a.json {
-            let mut value = text::json(steps, &self.classes);
-            value["is_whole"] = is_whole.into();
-            value_out(&value)?;
+            value_out(&text::json(steps, &self.classes, is_whole))?;
         } else {
             let gap = if self.shown > 0 { "\n" } else { "" };
             let more = if is_whole { "" } else { "  (still in the router, or the last steps were lost)\n" };
@@ -151,6 +157,8 @@ struct Follower<'a, 'r, R: Observed> {
     output: Output<'a>,
     packets: Packets,
     lost: u64,
+    /// The number of lines that are no steps.
+    unknown: u64,
 }
 
 impl<'a, 'r, R: Observed> Follower<'a, 'r, R> {
@@ -162,7 +170,7 @@ impl<'a, 'r, R: Observed> Follower<'a, 'r, R> {
         let output = Output { a, classes: Classes::new(), capture, shown: 0 };
         let request = format!("{} {}", a.count, a.filter.join(" "));
         let session = Session::begin(router, "trace", &request)?;
-        Ok(Follower { session, output, packets: Packets::default(), lost: 0 })
+        Ok(Follower { session, output, packets: Packets::default(), lost: 0, unknown: 0 })
     }
 
     /// Shows the packets that have ended since the last call. Returns whether as many as were wanted have been followed to
@@ -171,13 +179,15 @@ impl<'a, 'r, R: Observed> Follower<'a, 'r, R> {
         let lines = self.session.read()?;
         self.lost = lines.lost;
         for line in &lines.lines {
-            if let Some(steps) = Step::parse(line).and_then(|s| self.packets.add(s)) {
+            let Some(step) = Step::parse(line) else {
+                self.unknown += 1;
+                continue;
+            };
+            if let Some(steps) = self.packets.add(step) {
                 self.output.show(&steps, true, self.session.router)?;
             }
         }
-        let number = |i: usize| lines.state.get(i).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
-        let (chosen, wanted, live) = (number(0), number(1), number(2));
-        Ok(chosen >= wanted && live == 0)
+        Ok(lines.progress().is_over())
     }
 
     /// Shows the packets that are still in the router, and reports lost steps. Dropping the session ends the trace.
@@ -188,10 +198,18 @@ impl<'a, 'r, R: Observed> Follower<'a, 'r, R> {
         if self.lost > 0 {
             complain(&format!("{} steps were lost, because they were not read in time", self.lost));
         }
+        complain_of_unknown(self.unknown);
         if self.output.shown == 0 && !self.output.a.json {
             complain("no packet that matches has entered the router");
         }
         Ok(())
+    }
+}
+
+/// Reports lines of the router that could not be read.
+pub fn complain_of_unknown(lines: u64) {
+    if lines > 0 {
+        complain(&format!("{lines} lines of the router could not be read; it may be of another version"));
     }
 }
 

@@ -50,11 +50,57 @@ impl Observed for Arc<Running> {
 
 /// The lines that a trace or tap has recorded since the last reading.
 pub struct Lines {
+    /// The number of the first line.
+    pub first: u64,
     /// The number of lines that were lost so far.
     pub lost: u64,
     /// The state of the trace or tap, as the router sends it.
     pub state: Vec<String>,
     pub lines: Vec<String>,
+}
+
+/// How many packets a trace has followed.
+pub struct Progress {
+    /// The number of packets that were chosen.
+    pub chosen: u64,
+    /// The number of packets to choose.
+    pub wanted: u64,
+    /// The number of chosen packets, and of parts of them, that are in the router.
+    pub live: u64,
+}
+
+impl Progress {
+    /// Whether as many packets as were wanted have been followed to their ends.
+    pub fn is_over(&self) -> bool {
+        self.chosen >= self.wanted && self.live == 0
+    }
+}
+
+impl Lines {
+    /// Reads the answer of the global handlers `trace` and `tap`.
+    pub fn parse(text: &str) -> Lines {
+        let mut lines = text.lines();
+        let mut head = lines.next().unwrap_or_default().split('\t');
+        let mut number = || head.next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+        let (first, lost) = (number(), number());
+        Lines {
+            first,
+            lost,
+            state: head.map(String::from).collect(),
+            lines: lines.map(String::from).collect(),
+        }
+    }
+    /// The state of a trace.
+    pub fn progress(&self) -> Progress {
+        let number = |i: usize| self.state.get(i).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+        Progress { chosen: number(0), wanted: number(1), live: number(2) }
+    }
+}
+
+/// Returns a name for a trace or tap that no other client has.
+pub fn trace_name() -> String {
+    // The keys of `RandomState` are random.
+    format!("{:016x}", RandomState::new().hash_one("trace"))
 }
 
 /// A trace or tap of a router. It ends when this value is dropped.
@@ -71,8 +117,7 @@ impl<'r, R: Observed> Session<'r, R> {
     /// # Errors
     /// When the router refuses, or cannot be reached.
     pub fn begin(router: &'r mut R, handler: &'static str, request: &str) -> Result<Session<'r, R>, Failure> {
-        // Any name that no other client has. The keys of `RandomState` are random.
-        let id = format!("{:016x}", RandomState::new().hash_one(handler));
+        let id = trace_name();
         router.write(handler, &format!("{id} {request}"))?;
         Ok(Session { router, handler, id, next: 0 })
     }
@@ -81,15 +126,9 @@ impl<'r, R: Observed> Session<'r, R> {
     /// # Errors
     /// When the router cannot be reached, or the trace has ended.
     pub fn read(&mut self) -> Result<Lines, Failure> {
-        let text = self.router.read(self.handler, &format!("{} {}", self.id, self.next))?;
-        let mut lines = text.lines();
-        let mut head = lines.next().unwrap_or_default().split('\t');
-        let mut number = || head.next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
-        let (first, lost) = (number(), number());
-        let state = head.map(String::from).collect();
-        let lines: Vec<String> = lines.map(String::from).collect();
-        self.next = first + lines.len() as u64;
-        Ok(Lines { lost, state, lines })
+        let lines = Lines::parse(&self.router.read(self.handler, &format!("{} {}", self.id, self.next))?);
+        self.next = lines.first + lines.lines.len() as u64;
+        Ok(lines)
     }
 }
 

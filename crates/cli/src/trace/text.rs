@@ -156,6 +156,12 @@ pub fn line(step: &Step, changes: &[Change]) -> String {
     format!("{}{changes}", event(step))
 }
 
+/// A step in a line, with how long the element held the packet before.
+fn described(t: &Told<'_>) -> String {
+    let held = t.held.map_or(String::new(), |ns| format!("; held for {}", duration(ns)));
+    format!("{}{held}", line(t.step, &t.changes))
+}
+
 /// Returns comments for the steps of a packet, as captures have them.
 pub fn comments(steps: &[Step], classes: &Classes) -> Vec<String> {
     let told = told(steps);
@@ -181,10 +187,6 @@ pub fn text(steps: &[Step], classes: &Classes) -> String {
                 Some((name, _)) if name == class => t.step.element.clone(),
                 _ => format!("{} :: {class}", t.step.element),
             };
-            let mut what = line(t.step, &t.changes);
-            if let Some(ns) = t.held {
-                let _ = write!(what, "; held for {}", duration(ns));
-            }
             let mut row = vec![format!("  {:>9}", duration(t.since))];
             if has_parts {
                 row.push(match t.step.part {
@@ -192,7 +194,7 @@ pub fn text(steps: &[Step], classes: &Classes) -> String {
                     n => format!("part {n}"),
                 });
             }
-            row.extend([element, what]);
+            row.extend([element, described(t)]);
             row
         })
         .collect();
@@ -200,7 +202,8 @@ pub fn text(steps: &[Step], classes: &Classes) -> String {
 }
 
 /// The packet as JSON.
-pub fn json(steps: &[Step], classes: &Classes) -> Value {
+/// `is_whole` is false if the packet is still in the router.
+pub fn json(steps: &[Step], classes: &Classes, is_whole: bool) -> Value {
     let step = |t: &Told<'_>| {
         let s = t.step;
         let (what, port, reason) = match &s.event {
@@ -217,7 +220,7 @@ pub fn json(steps: &[Step], classes: &Classes) -> Value {
         json!({
             "part": s.part, "time": s.time, "worker": s.worker,
             "element": s.element, "class": classes.get(&s.element),
-            "input": s.input, "event": what, "output": port, "reason": reason, "held_ns": t.held,
+            "input": s.input, "event": what, "output": port, "reason": reason, "held_ns": t.held, "text": described(t),
             "changes": t.changes.iter().map(Change::json).collect::<Vec<_>>(),
             "length": s.bytes.as_ref().map(|b| b.length),
             "data": s.bytes.as_ref().map(|b| all_hex(&b.data)),
@@ -227,6 +230,7 @@ pub fn json(steps: &[Step], classes: &Classes) -> Value {
     json!({
         "packet": steps.first().map(|s| s.packet),
         "summary": of(steps),
+        "is_whole": is_whole,
         "steps": told.iter().map(step).collect::<Vec<_>>(),
     })
 }

@@ -14,6 +14,7 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// Keys that have no character.
 pub const ENTER: &str = "\u{e007}";
 pub const TAB: &str = "\u{e004}";
+pub const UP: &str = "\u{e013}";
 pub const DOWN: &str = "\u{e015}";
 
 /// A browser with one window.

@@ -42,6 +42,7 @@ fn check(document: &Value, schema: &Value, value: &Value, at: &str, out: &mut Ve
             },
             "enum" => wanted.as_array().unwrap().contains(value),
             "minimum" => value.as_f64().is_none_or(|n| n >= wanted.as_f64().unwrap()),
+            "maximum" => value.as_f64().is_none_or(|n| n <= wanted.as_f64().unwrap()),
             "required" => value.as_object().is_none_or(|o| {
                 wanted.as_array().unwrap().iter().all(|name| o.contains_key(name.as_str().unwrap()))
             }),

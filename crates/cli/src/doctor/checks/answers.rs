@@ -26,10 +26,13 @@ fn look(host: &Host<'_>, scope: &Scope<'_>) -> Result<Vec<Finding>, String> {
         for (ip, _) in device.relations.addresses.iter().filter(|a| !is_local(a.0)) {
             // The name of a device stands for its addresses, as in ARPResponder(eth0).
             if scope.names(&ip.to_string()) || scope.names(name) {
+                let request = if ip.is_ipv4() { "ARP requests" } else { "neighbour solicitations" };
                 out.push(Finding::by_hand(
                     Severity::Error,
                     format!("the host has {ip} on {name}, and the router has it too"),
-                    "both answer ARP requests and pings for it (ping says DUP!), and the host resets TCP connections to it",
+                    format!(
+                        "both answer {request} and pings for it (ping says DUP!), and the host resets TCP connections to it"
+                    ),
                     format!("write FromDevice({name}, SNIFFER false)"),
                     refusal::CONFIGURATION,
                 ));

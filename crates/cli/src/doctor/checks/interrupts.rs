@@ -25,10 +25,11 @@ fn interrupts(host: &Host<'_>, device: &Device) -> Vec<u32> {
         let named = [Some(name.as_str()), bus_name.as_deref()]
             .into_iter()
             .flatten()
-            .any(|n| action.strip_prefix(n).is_some_and(|rest| rest.starts_with('-')));
+            .find_map(|n| action.strip_prefix(n).filter(|rest| rest.starts_with('-')));
+        let kind = named.unwrap_or(action);
         // Interrupts that tell changes of the configuration are rare, and those of sent frames matter less.
-        let of_queue = !["config", "output", "-tx", "misc", "async"].iter().any(|w| action.contains(w));
-        ((named || of_device.contains(&number)) && of_queue).then_some(number)
+        let of_queue = !["config", "output", "-tx", "misc", "async"].iter().any(|w| kind.contains(w));
+        ((named.is_some() || of_device.contains(&number)) && of_queue).then_some(number)
     };
     text.lines().skip(1).filter_map(number).collect()
 }
@@ -45,7 +46,7 @@ fn look(host: &Host<'_>, scope: &Scope<'_>) -> Result<Vec<Finding>, String> {
     let online = host.processors();
     for of in scope.uses.iter().filter(|u| scope.graph.is_none() || !u.receives.is_empty()) {
         let Some(device) = host.device(&of.device) else { continue };
-        if online < 2 || !host.sys_shows(device) {
+        if online.len() < 2 || !host.sys_shows(device) {
             continue;
         }
         let all = interrupts(host, device);
@@ -54,8 +55,8 @@ fn look(host: &Host<'_>, scope: &Scope<'_>) -> Result<Vec<Finding>, String> {
         if all.len() < 2 || places.len() != 1 || first.is_none_or(|p| p.len() != 1) {
             continue;
         }
-        let to = |(i, n): (usize, &u32)| format!("echo {} > /proc/irq/{n}/smp_affinity_list", i % online);
-        let commands: Vec<String> = all.iter().enumerate().map(to).collect();
+        let to = |(n, p): (&u32, &u32)| format!("echo {p} > /proc/irq/{n}/smp_affinity_list");
+        let commands: Vec<String> = all.iter().zip(online.iter().cycle()).map(to).collect();
         let processor = first.and_then(|p| p.first()).copied().unwrap_or(0);
         out.push(Finding::by_hand(
             Severity::Note,
@@ -105,6 +106,11 @@ mod tests {
             "the interrupts of 2 queues of eth0 all go to processor 0",
             "echo 0 > /proc/irq/25/smp_affinity_list; echo 1 > /proc/irq/27/smp_affinity_list",
         )];
+        let offline: &[(Severity, &str, &str)] = &[(
+            Severity::Note,
+            "all go to processor 0",
+            "echo 0 > /proc/irq/25/smp_affinity_list; echo 2 > /proc/irq/27/smp_affinity_list",
+        )];
         table(
             &CHECK,
             vec![
@@ -114,6 +120,7 @@ mod tests {
                 (Fake::default(), &host(interrupts, "1"), text, &[]),
                 (Fake::default(), &host(interrupts, "0-1"), text, &[]),
                 (Fake::default(), &with(("sys/devices/system/cpu/online", "0")), text, &[]),
+                (Fake::default(), &with(("sys/devices/system/cpu/online", "0,2")), text, offline),
                 // The folder shows a device of another network namespace.
                 (Fake::default(), &with(("sys/class/net/eth0/ifindex", "9")), text, &[]),
                 (Fake::default(), &with(("sys/class/net/eth0/address", "02:00:00:00:00:09")), text, &[]),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! MTUs that do not fit: of the two ends of a pair, of the devices that packets pass, of fragmenters.
 
-use super::super::finding::{Change, Finding, Severity, refusal};
+use super::super::finding::{Change, Finding, Mend, Severity, refusal};
 use super::super::host::{Device, Host};
 use super::super::scope::{Scope, Use};
 use super::Check;
 use castanet_graph::{Graph, Visit};
 use castanet_spec::{Given, HostUse};
+use std::collections::BTreeMap;
 
 pub const CHECK: Check = Check { name: "mtu", about: "MTUs that do not fit each other", look };
 
@@ -33,6 +34,22 @@ fn reached(graph: &Graph, e: usize) -> Vec<usize> {
 fn device_of<'a>(host: &'a Host<'_>, scope: &Scope<'_>, element: usize) -> Option<&'a Device> {
     let of = scope.uses.iter().find(|u| u.sends.contains(&element))?;
     host.device(&of.device)
+}
+
+/// Gives all findings about a device the largest MTU that one of them asks for, so that no change undoes another one.
+fn agree(findings: &mut [Finding]) {
+    let mut wanted: BTreeMap<String, u32> = BTreeMap::new();
+    for f in &*findings {
+        if let Mend::Change(Change::Mtu { device, mtu }) = &f.mend {
+            let most = wanted.entry(device.clone()).or_default();
+            *most = (*most).max(*mtu);
+        }
+    }
+    for f in findings {
+        if let Mend::Change(Change::Mtu { device, mtu }) = &mut f.mend {
+            *mtu = wanted.get(device).copied().unwrap_or(*mtu);
+        }
+    }
 }
 
 fn raised(device: &Device, mtu: u32) -> Change {
@@ -63,7 +80,10 @@ fn pair(host: &Host<'_>, scope: &Scope<'_>, of: &Use) -> Option<Finding> {
 
 fn look(host: &Host<'_>, scope: &Scope<'_>) -> Result<Vec<Finding>, String> {
     let mut out: Vec<Finding> = scope.uses.iter().filter_map(|u| pair(host, scope, u)).collect();
-    let Some(graph) = scope.graph else { return Ok(out) };
+    let Some(graph) = scope.graph else {
+        agree(&mut out);
+        return Ok(out);
+    };
     for of in &scope.uses {
         let Some(from) = host.device(&of.device) else { continue };
         for to in
@@ -84,6 +104,7 @@ fn look(host: &Host<'_>, scope: &Scope<'_>) -> Result<Vec<Finding>, String> {
             }
         }
     }
+    agree(&mut out);
     for (e, mtu) in (0..graph.len()).filter_map(|e| Some((e, cuts_to(graph, e)?))) {
         for to in reached(graph, e).into_iter().filter_map(|f| device_of(host, scope, f)) {
             let b = &to.info;
@@ -146,6 +167,22 @@ mod tests {
                     &[],
                     Some("FromDevice(eth0) -> Discard"),
                     &[(warning, "eth0 has 1500, eth1 has 1400", "ip link set eth1 mtu 1500")],
+                ),
+                // The peer of eth1 asks for 4000, and the way from eth0 for 9000.
+                (
+                    {
+                        let mut fake = with(9000, 1500);
+                        let mut eth2 = fake.device("eth1").clone();
+                        (eth2.info.name, eth2.info.index, eth2.info.mtu) = ("eth2".into(), 4, 4000);
+                        fake.devices.push(eth2);
+                        fake.pair("eth1", "eth2")
+                    },
+                    &[],
+                    Some(&plain),
+                    &[
+                        (warning, "eth2 has 4000, eth1 has 1500", "ip link set eth1 mtu 9000"),
+                        (warning, "eth0 has MTU 9000", "ip link set eth1 mtu 9000"),
+                    ],
                 ),
                 // A pair of which both ends are examined is told once.
                 (

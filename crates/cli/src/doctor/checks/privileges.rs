@@ -64,7 +64,10 @@ fn look(host: &Host<'_>, scope: &Scope<'_>) -> Result<Vec<Finding>, String> {
                 out.push(Finding::by_hand(
                     Severity::Note,
                     format!("this process does not have {name}"),
-                    "routers with FromDevice, ToDevice, KernelTap or KernelTun do not start",
+                    match capability {
+                        CapabilitySet::NET_RAW => "routers with FromDevice, ToDevice or RawSocket do not start",
+                        _ => "routers with KernelTap or KernelTun, and those that hide frames from the host, do not start",
+                    },
                     "sudo castanet run FILE".into(),
                     refusal::PROCESS,
                 ));
