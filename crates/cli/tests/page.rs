@@ -254,11 +254,11 @@ fn a_packet_is_followed_step_by_step() {
     w.until("a packet is dropped", "return document.querySelector('.packets .lost') !== null");
     w.click(".packets .lost button");
     let step = || w.text(".walk output");
-    let rings = || w.run("return document.querySelectorAll('.over .visited').length");
+    let rings = || w.run("return document.querySelectorAll('.way .visited').length");
     assert!(step().starts_with("Step 1 of "), "{}", step());
     assert!(step().contains(": i entered, to [0]"), "{}", step());
     assert_eq!(rings(), json!(1));
-    assert_eq!(w.run("return document.querySelectorAll('.over .way').length"), json!(1));
+    assert_eq!(w.run("return document.querySelectorAll('.way .passed').length"), json!(1));
     w.click("[aria-label='Step forward']");
     assert!(step().contains(": c to [0]"), "{}", step());
     assert_eq!(rings(), json!(2));
@@ -289,7 +289,7 @@ fn a_packet_is_followed_step_by_step() {
     w.until("the compound is folded", "return document.querySelector('#sheet .box.folded') !== null");
     assert_eq!(place("rect.here.lost"), place(".box.folded .body"));
     w.click("#trace-packets");
-    assert_eq!(w.run("return document.querySelectorAll('.over > *').length"), json!(0));
+    assert_eq!(w.run("return document.querySelectorAll('.way > *').length"), json!(0));
     assert_eq!(w.messages().len(), 1, "the refusal, which the browser reports too: {:?}", w.messages());
 }
 
@@ -375,7 +375,9 @@ fn pictures_of_the_page() {
         save("graph");
         if !dark {
             w.click("#trace-packets");
-            w.click("#trace form button");
+            // One of four packets is dropped.
+            w.clear("#trace .count input");
+            w.type_into("#trace .count input", &format!("100{ENTER}"));
             w.until("a packet is dropped", "return document.querySelector('.packets .lost') !== null");
             w.click(".packets .lost button");
             w.run("document.querySelector('.steps li:last-child button').click()");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The view Graph: the drawing that the server has laid out, with rates on connections, packets in queues, and drops.
 //
-// `draw` makes the nodes of a drawing once; `update` changes those whose value has changed. The way of a traced packet lies in
-// the layer `over`, above everything.
+// `draw` makes the nodes of a drawing once; `update` changes those whose value has changed. The way of a traced packet lies
+// between the lines and the boxes.
 
 import { number, rate, setAttribute, setText, svg } from "./text.js";
 
@@ -57,9 +57,9 @@ export class GraphView {
     const hadFocus = this.sheet.contains(document.activeElement);
     this.items = [];
     this.lines = [];
-    const [frames, lines, boxes, labels, over] = ["frames", "lines", "boxes", "labels", "over"].map((c) => svg("g", { class: c }));
-    this.over = over;
-    setAttribute(over, "aria-hidden", "true");
+    const [frames, lines, way, boxes, labels] = ["frames", "lines", "way", "boxes", "labels"].map((c) => svg("g", { class: c }));
+    this.passed = way;
+    setAttribute(way, "aria-hidden", "true");
     for (const frame of drawing.frames) frames.append(this.frame(frame));
     // A connection is labelled where it leaves an element, not again where it crosses the frame of a compound.
     const outputs = new Set(drawing.boxes.flatMap((b) => b.outputs.map((p) => spot(p.x, b.place.y + b.place.height))));
@@ -78,9 +78,9 @@ export class GraphView {
       svg("defs", {}, marker("push"), marker("pull")),
       frames,
       lines,
+      way,
       boxes,
       labels,
-      over,
     );
     this.sheet.replaceChildren(this.svg);
     this.byElement = new Map(this.items.filter((i) => i.box?.element).map((i) => [i.box.element, i]));
@@ -263,14 +263,14 @@ export class GraphView {
       const { x, y, width: w, height } = item.place;
       return svg("rect", { class: kind, x: x - 3, y: y - 3, width: w + 6, height: height + 6, rx: 7 });
     };
-    const marks = [...lines.map(({ line }) => svg("path", { class: "way", d: line.path })), ...[...boxes].map((item) => ring(item, "visited"))];
+    const marks = [...lines.map(({ line }) => svg("path", { class: "passed", d: line.path })), ...[...boxes].map((item) => ring(item, "visited"))];
     const last = steps.at(-1);
     const here = last && this.boxOf(last.element);
     if (here) {
       const kind = last.event === "dropped" ? "here lost" : "here";
-      marks.push(ring(here, kind), svg("circle", { class: kind, cx: here.place.x, cy: here.place.y, r: 7 }));
+      marks.push(ring(here, kind), svg("circle", { class: kind, cx: here.place.x - 5, cy: here.place.y - 5, r: 7 }));
     }
-    this.over.replaceChildren(...marks);
+    this.passed.replaceChildren(...marks);
   }
 
   /** Scrolls to an element, and unfolds the compounds around it. */
