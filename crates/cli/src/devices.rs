@@ -5,10 +5,9 @@
 use crate::load::{complain, write_out};
 use castanet_io::LinkType;
 use castanet_io::device::xdp::XdpMode;
-use castanet_io::device::{Abilities, DeviceInfo, XdpFeatures, all};
-use castanet_io::privilege;
+use castanet_io::device::{Abilities, BestWay, DeviceInfo, XdpFeatures, all};
+use castanet_io::privilege::may_use_xdp;
 use clap::Args;
-use rustix::thread::CapabilitySet;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -33,17 +32,6 @@ struct Xdp {
     how: String,
     /// Why it is not faster, and what else a user must know: one line for each.
     notes: Vec<String>,
-}
-
-/// Whether this process may load XDP programs: it has the capabilities, in the initial user namespace.
-fn may_use_xdp() -> bool {
-    let wanted = privilege::DEVICES | CapabilitySet::BPF;
-    let capable =
-        privilege::effective().is_ok_and(|c| c.contains(wanted) || c.contains(CapabilitySet::SYS_ADMIN));
-    // The map of the initial namespace has one line, which covers all numbers.
-    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    let words: Vec<&str> = map.split_whitespace().collect();
-    capable && words == ["0", "0", "4294967295"]
 }
 
 /// Returns whether METHOD XDP works on a device. `permitted` says whether this process may load XDP programs.
@@ -92,7 +80,7 @@ fn xdp(info: &DeviceInfo, abilities: &Abilities, permitted: bool) -> Xdp {
     Xdp { works: true, how: how.into(), notes }
 }
 
-fn text(info: &DeviceInfo, abilities: &Abilities, xdp: &Xdp) -> String {
+fn text(info: &DeviceInfo, abilities: &Abilities, xdp: &Xdp, best: &BestWay) -> String {
     let mut text = format!("{}\n", info.name);
     let mut line = |title: &str, what: &str| {
         let _ = writeln!(text, "  {title:<12} {what}");
@@ -110,10 +98,16 @@ fn text(info: &DeviceInfo, abilities: &Abilities, xdp: &Xdp) -> String {
     for note in &xdp.notes {
         line("", note);
     }
+    line("best", &format!("METHOD {}: {}", method(best), best.why));
     text
 }
 
-fn json(info: &DeviceInfo, abilities: &Abilities, xdp: &Xdp) -> Value {
+/// The word for the argument METHOD.
+fn method(best: &BestWay) -> &'static str {
+    if best.xdp { "XDP" } else { "PACKET" }
+}
+
+fn json(info: &DeviceInfo, abilities: &Abilities, xdp: &Xdp, best: &BestWay) -> Value {
     json!({
         "name": info.name,
         "up": info.up,
@@ -121,6 +115,7 @@ fn json(info: &DeviceInfo, abilities: &Abilities, xdp: &Xdp) -> Value {
         "driver": abilities.driver,
         "mtu": info.mtu,
         "receive_queues": abilities.queues,
+        "best": { "method": method(best), "why": best.why },
         "xdp": {
             "works": xdp.works,
             "how": xdp.how,
@@ -152,10 +147,11 @@ pub fn main(args: &Devices) -> ExitCode {
     for info in devices.iter().filter(|d| args.names.is_empty() || args.names.contains(&d.name)) {
         let abilities = Abilities::of(info);
         let xdp = xdp(info, &abilities, permitted);
+        let best = BestWay::of(info, &abilities, permitted);
         if args.json {
-            let _ = writeln!(out, "{}", json(info, &abilities, &xdp));
+            let _ = writeln!(out, "{}", json(info, &abilities, &xdp, &best));
         } else {
-            out.push_str(&text(info, &abilities, &xdp));
+            out.push_str(&text(info, &abilities, &xdp, &best));
         }
     }
     if let Err(e) = write_out(None, &out) {
@@ -221,12 +217,19 @@ mod tests {
         assert!(xdp(&info, &best, false).how.contains("CAP_BPF"));
         let ip = DeviceInfo { link: LinkType::RAW_IP, ..info.clone() };
         assert!(!xdp(&ip, &best, true).works);
-        let shown = text(&info, &best, &xdp(&info, &best, true));
+        let way = BestWay::of(&info, &best, true);
+        let shown = text(&info, &best, &xdp(&info, &best, true), &way);
+        assert!(
+            shown.ends_with(
+                "\n  best         METHOD XDP: the driver ice runs XDP programs, and accesses packets itself\n"
+            ),
+            "{shown}"
+        );
         assert!(
             shown
                 .starts_with("eth0\n  state        up, no carrier, driver ice, MTU 1500, 4 receive queues\n"),
             "{shown}"
         );
-        assert_eq!(json(&info, &best, &xdp(&info, &best, true))["xdp"]["zero_copy"], true);
+        assert_eq!(json(&info, &best, &xdp(&info, &best, true), &way)["xdp"]["zero_copy"], true);
     }
 }

@@ -9,6 +9,7 @@
 use parking_lot::Mutex;
 use rustix::thread::{CapabilitySet, capabilities};
 use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,19 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// When the system call fails.
 pub fn effective() -> io::Result<CapabilitySet> {
     Ok(capabilities(None)?.effective)
+}
+
+/// Whether this process may load XDP programs, or could before it dropped capabilities: it has CAP_BPF, CAP_NET_ADMIN and
+/// CAP_NET_RAW in the initial user namespace. A process that drops them leaves the loading to its opener.
+pub fn may_use_xdp() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let wanted = DEVICES | CapabilitySet::BPF;
+        let capable = effective().is_ok_and(|c| c.contains(wanted) || c.contains(CapabilitySet::SYS_ADMIN));
+        // The map of the initial namespace has one line, which covers all numbers.
+        let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        capable && map.split_whitespace().eq(["0", "0", "4294967295"])
+    })
 }
 
 /// Lifts the limit of locked memory, if permitted. Programs without CAP_IPC_LOCK need that for AF_XDP, and the limit cannot
@@ -136,6 +150,8 @@ fn last_error() -> io::Error {
 pub fn keep_only(keep: CapabilitySet) -> io::Result<()> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock();
+    // Read now, because the answer is needed later.
+    may_use_xdp();
     KEEP.store(keep.bits(), Ordering::SeqCst);
     limit(keep.bits());
     let signal = libc::SIGRTMAX() - 1;

@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn names_of_checks_are_different() {
-        let names: std::collections::BTreeSet<&str> = CHECKS.iter().map(|c| c.name).collect();
+        let names: BTreeSet<&str> = CHECKS.iter().map(|c| c.name).collect();
         assert_eq!(names.len(), CHECKS.len());
     }
 

@@ -9,6 +9,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,12 +36,24 @@ struct Family {
     kind: Type,
     unit: String,
     help: String,
-    metrics: Vec<(Vec<(String, String)>, Value)>,
+    metrics: Vec<(Labels, Value)>,
 }
 
-/// Families of metrics, by name without the unit.
+/// The labels of a metric. The metrics of an element share them.
+pub type Labels = Arc<Vec<(String, String)>>;
+
+/// Makes labels.
+pub fn labels(labels: &[(&str, &str)]) -> Labels {
+    Arc::new(labels.iter().map(|l| (l.0.to_string(), l.1.to_string())).collect())
+}
+
+/// Families of metrics.
 #[derive(Debug, Default)]
-pub struct Families(BTreeMap<(String, String), Family>);
+pub struct Families {
+    families: Vec<Family>,
+    /// The number of each family, by name without the unit, and unit.
+    numbers: BTreeMap<(String, String), usize>,
+}
 
 /// Replaces characters that names must not have.
 fn word(text: &str) -> String {
@@ -48,34 +61,32 @@ fn word(text: &str) -> String {
 }
 
 impl Families {
-    /// Adds a metric. A family has the help text of its metrics, if they all have the same. A metric whose type differs from that of the
-    /// family gets a family of its own, named after the type.
-    pub fn add(
-        &mut self,
-        kind: Type,
-        name: &str,
-        unit: &str,
-        help: &str,
-        labels: &[(&str, &str)],
-        value: Value,
-    ) {
+    /// Returns the number of the family of a metric. A family has the help text of its metrics, if they all have the same. A
+    /// metric whose type differs from that of the family gets a family of its own, named after the type.
+    pub fn family(&mut self, kind: Type, name: &str, unit: &str, help: &str) -> usize {
         let (mut name, unit) = (word(name), word(unit));
-        if self.0.get(&(name.clone(), unit.clone())).is_some_and(|f| f.kind != kind) {
+        let known = self.numbers.get(&(name.clone(), unit.clone())).and_then(|&n| self.families.get(n));
+        if known.is_some_and(|f| f.kind != kind) {
             name += if kind == Type::Counter { "_counter" } else { "_gauge" };
         }
         // The library escapes values of labels, but not help texts.
         let help = help.replace('\\', "\\\\").replace('\n', "\\n").replace('"', "\\\"");
-        let family = self.0.entry((name, unit.clone())).or_insert_with(|| Family {
-            kind,
-            unit,
-            help: help.clone(),
-            metrics: Vec::new(),
+        let families = &mut self.families;
+        let number = *self.numbers.entry((name, unit.clone())).or_insert_with(|| {
+            families.push(Family { kind, unit, help: help.clone(), metrics: Vec::new() });
+            families.len() - 1
         });
-        if family.help != help {
+        if let Some(family) = families.get_mut(number).filter(|f| f.help != help) {
             family.help = SEVERAL.to_string();
         }
-        let labels = labels.iter().map(|l| (l.0.to_string(), l.1.to_string())).collect();
-        family.metrics.push((labels, value));
+        number
+    }
+
+    /// Adds a metric to a family.
+    pub fn push(&mut self, family: usize, labels: &Labels, value: Value) {
+        if let Some(family) = self.families.get_mut(family) {
+            family.metrics.push((labels.clone(), value));
+        }
     }
 
     /// Returns the metrics in the OpenMetrics text format.
@@ -91,7 +102,8 @@ impl Families {
 
 impl Collector for Families {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for ((name, _), family) in &self.0 {
+        for ((name, _), &number) in &self.numbers {
+            let Some(family) = self.families.get(number).filter(|f| !f.metrics.is_empty()) else { continue };
             let unit = (!family.unit.is_empty()).then(|| Unit::Other(family.unit.clone()));
             let kind = match family.kind {
                 Type::Counter => MetricType::Counter,
@@ -99,7 +111,7 @@ impl Collector for Families {
             };
             let mut metrics = encoder.encode_descriptor(name, &family.help, unit.as_ref(), kind)?;
             for (labels, value) in &family.metrics {
-                let one = metrics.encode_family(labels)?;
+                let one = metrics.encode_family(labels.as_ref())?;
                 match (family.kind, *value) {
                     (Type::Counter, Value::Whole(n)) => ConstCounter::new(n).encode(one)?,
                     (Type::Counter, Value::Real(n)) => ConstCounter::new(n).encode(one)?,
@@ -119,13 +131,17 @@ mod tests {
     #[test]
     fn the_text_is_open_metrics() {
         let mut f = Families::default();
-        let (a, b) = ([("element", "a\"\\\n")], [("element", "b")]);
-        f.add(Type::Counter, "x-y", "packets", "Says \"a\\b\".\nMore.", &a, Value::Whole(u64::MAX));
-        f.add(Type::Counter, "x-y", "packets", "Says \"a\\b\".\nMore.", &b, Value::Real(0.5));
-        f.add(Type::Gauge, "h", "", "One.", &a, Value::Whole(1));
-        f.add(Type::Gauge, "h", "", "Another.", &b, Value::Whole(2));
-        f.add(Type::Gauge, "g", "", "G.", &b, Value::Real(-2.5));
-        f.add(Type::Counter, "g", "", "C.", &b, Value::Whole(1));
+        let (a, b) = (labels(&[("element", "a\"\\\n")]), labels(&[("element", "b")]));
+        let mut add = |kind, name, unit, help, labels, value| {
+            let family = f.family(kind, name, unit, help);
+            f.push(family, labels, value);
+        };
+        add(Type::Counter, "x-y", "packets", "Says \"a\\b\".\nMore.", &a, Value::Whole(u64::MAX));
+        add(Type::Counter, "x-y", "packets", "Says \"a\\b\".\nMore.", &b, Value::Real(0.5));
+        add(Type::Gauge, "h", "", "One.", &a, Value::Whole(1));
+        add(Type::Gauge, "h", "", "Another.", &b, Value::Whole(2));
+        add(Type::Gauge, "g", "", "G.", &b, Value::Real(-2.5));
+        add(Type::Counter, "g", "", "C.", &b, Value::Whole(1));
         let want = r#"# HELP castanet_g G.
 # TYPE castanet_g gauge
 castanet_g{element="b"} -2.5

@@ -6,8 +6,9 @@ mod family;
 use crate::ctl::kinds;
 use crate::observe::{Handlers, Reading, devices};
 use castanet_spec::{HandlerFlags, HandlerSpec, ValueKind};
-use family::{Families, Type, Value};
+use family::{Families, Type, Value, labels};
 use serde_json::Value as Json;
+use std::collections::HashMap;
 
 /// Reads all metrics of a router.
 ///
@@ -18,11 +19,17 @@ pub fn text<H: Handlers>(router: &mut H) -> Result<String, H::Error> {
     let elements = router.elements()?;
     let reading = Reading::of(router, &devices(&elements))?;
     of_reading(&mut out, &reading);
+    // The family of each handler, found once a class.
+    let mut families: HashMap<*const HandlerSpec, Option<usize>> = HashMap::new();
     for element in &elements {
         let Some(spec) = element.spec else { continue };
-        let labels = [("element", element.name.as_str()), ("class", element.class.as_str())];
+        let labels = labels(&[("element", &element.name), ("class", &element.class)]);
         for handler in spec.all_handlers() {
-            let Some(metric) = Metric::of(handler) else { continue };
+            let family = *families.entry(handler).or_insert_with(|| {
+                let metric = Metric::of(handler)?;
+                Some(out.family(metric.kind, &metric.name, &metric.unit, handler.doc))
+            });
+            let Some(family) = family else { continue };
             let Some(text) = router.try_read(&format!("{}.{}", element.name, handler.name))? else {
                 continue;
             };
@@ -32,7 +39,7 @@ pub fn text<H: Handlers>(router: &mut H) -> Result<String, H::Error> {
                 _ => None,
             };
             if let Some(value) = value {
-                out.add(metric.kind, &metric.name, &metric.unit, handler.doc, &labels, value);
+                out.push(family, &labels, value);
             }
         }
     }
@@ -41,8 +48,9 @@ pub fn text<H: Handlers>(router: &mut H) -> Result<String, H::Error> {
 
 /// Adds the metrics that are not those of single handlers.
 fn of_reading(out: &mut Families, r: &Reading) {
-    let mut count = |name: &str, doc: &str, labels: &[(&str, &str)], n: u64| {
-        out.add(Type::Counter, name, "packets", doc, labels, Value::Whole(n));
+    let mut count = |name: &str, doc: &str, of: &[(&str, &str)], n: u64| {
+        let family = out.family(Type::Counter, name, "packets", doc);
+        out.push(family, &labels(of), Value::Whole(n));
     };
     for d in r.drops(None) {
         let labels = [("element", d.element.as_str()), ("class", &d.class), ("reason", &d.reason)];
@@ -60,8 +68,9 @@ fn of_reading(out: &mut Families, r: &Reading) {
             }
         }
     }
-    let mut gauge = |name: &str, unit: &str, doc: &str, labels: &[(&str, &str)], n: u64| {
-        out.add(Type::Gauge, name, unit, doc, labels, Value::Whole(n));
+    let mut gauge = |name: &str, unit: &str, doc: &str, of: &[(&str, &str)], n: u64| {
+        let family = out.family(Type::Gauge, name, unit, doc);
+        out.push(family, &labels(of), Value::Whole(n));
     };
     for a in &r.accounts {
         let labels = [("element", a.element.as_str()), ("class", a.class.as_str())];
@@ -87,9 +96,10 @@ fn of_reading(out: &mut Families, r: &Reading) {
         let awake = w.awake.min(w.exists);
         let polled = w.polled.min(awake);
         for (state, seconds) in [("idle", w.exists - awake), ("poll", polled), ("work", awake - polled)] {
-            let labels = [("worker", number.as_str()), ("state", state)];
+            let of = labels(&[("worker", &number), ("state", state)]);
             let doc = "Time of workers, by what they did.";
-            out.add(Type::Counter, "worker", "seconds", doc, &labels, Value::Real(seconds.max(0.0)));
+            let family = out.family(Type::Counter, "worker", "seconds", doc);
+            out.push(family, &of, Value::Real(seconds.max(0.0)));
         }
     }
 }

@@ -226,6 +226,16 @@ impl FromDevice {
         Some(u32::try_from(frames).unwrap_or(u32::MAX))
     }
 
+    /// The number of packets emitted.
+    pub(super) fn emitted(&self) -> u64 {
+        self.count.get()
+    }
+
+    /// Resets the number of packets emitted to 0.
+    pub(super) fn reset_emitted(&mut self) {
+        self.count.reset();
+    }
+
     /// Emits a packet.
     #[inline]
     fn emit(&mut self, mut p: Packet, cx: &mut Cx<'_>) {

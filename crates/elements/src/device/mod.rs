@@ -6,7 +6,11 @@ mod back;
 mod claims;
 pub mod complete_offload;
 mod connectionless;
+mod dpdk;
+pub mod dpdk_info;
+pub mod ensure_dpdk_buffer;
 pub mod from_device;
+pub mod from_dpdk_device;
 pub mod from_host;
 mod intake;
 mod kernel_device;
@@ -21,18 +25,22 @@ mod socket_pump;
 pub mod socket_tables;
 mod tap;
 pub mod to_device;
+pub mod to_dpdk_device;
 pub mod to_host;
 pub mod to_host_sniffers;
 mod xdp;
 
-use castanet_element::{ClassDef, element};
+use castanet_element::{ClassDef, action, element};
 use std::error::Error;
 use std::sync::Arc;
 
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[
     element::<complete_offload::CompleteOffload>(),
+    element::<dpdk_info::DpdkInfo>(),
+    action::<ensure_dpdk_buffer::EnsureDpdkBuffer>(),
     element::<from_device::FromDevice>(),
+    element::<from_dpdk_device::FromDpdkDevice>(),
     element::<from_host::FromHost>(),
     element::<kernel_filter::KernelFilter>(),
     element::<kernel_tap::KernelTap>(),
@@ -41,6 +49,7 @@ pub const CLASSES: &[ClassDef] = &[
     element::<raw_socket::RawSocket>(),
     element::<socket::Socket>(),
     element::<to_device::ToDevice>(),
+    element::<to_dpdk_device::ToDpdkDevice>(),
     element::<to_host::ToHost>(),
     element::<to_host_sniffers::ToHostSniffers>(),
 ];

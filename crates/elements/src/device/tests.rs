@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use super::from_device::FromDevice;
+use super::from_dpdk_device::FromDpdkDevice;
 use super::from_host::FromHost;
 use super::kernel_filter::KernelFilter;
 use super::kernel_tap::KernelTap;
 use super::to_device::ToDevice;
+use super::to_dpdk_device::ToDpdkDevice;
 use crate::handover::testing::{hand_over, prepare};
 use castanet_element::Lifecycle;
 use castanet_element::Turn;
@@ -134,6 +136,42 @@ fn packets_that_the_device_has_not_taken_move_to_the_new_router() {
         new.task();
         new.cleanup().unwrap();
         assert_eq!(new.dropped(Reason::Stopped), 1);
+        [old, new].iter_mut().for_each(Kit::handed_over);
+    });
+}
+
+#[test]
+fn ports_and_what_waits_at_them_move_to_the_new_router() {
+    inside("device::tests::ports_and_what_waits_at_them_move_to_the_new_router", || {
+        pair();
+        let mut sender = PacketSender::open("va").unwrap();
+        let mut send = |n: u8| assert_eq!(sender.send([Outgoing::plain(&frame(n))].into_iter()).count, 1);
+        let mut old = Kit::<FromDpdkDevice>::new("vb").unwrap();
+        send(1);
+        let mut new = Kit::<FromDpdkDevice>::new("vb, TIMESTAMP true").unwrap();
+        assert_eq!(old.element.holds(), new.element.holds());
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
+        new.take_state_of(&mut old).unwrap();
+        send(2);
+        let mut got = Vec::new();
+        while let (Turn::Again, out) = new.task() {
+            got.extend(out.iter().map(|(_, p)| p.data()[14]));
+        }
+        assert_eq!((got, new.read("count").unwrap()), (vec![1, 2], "2".into()));
+        new.cleanup().unwrap();
+        [old, new].iter_mut().for_each(Kit::handed_over);
+        // Packets that a port has not sent yet.
+        run("ip link set va down");
+        let mut old = Kit::<ToDpdkDevice>::new("va").unwrap();
+        old.push(0, (1..=3).map(|n| packet(&frame(n))));
+        old.task();
+        let mut new = Kit::<ToDpdkDevice>::new("va, IQUEUE 4").unwrap();
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
+        assert_eq!((old.read("q").unwrap(), new.read("q").unwrap()), ("0".into(), "3".into()));
+        new.push(0, (4..=6).map(|n| packet(&frame(n))));
+        assert_eq!((new.read("q").unwrap(), new.read("dropped").unwrap()), ("4".into(), "2".into()));
+        new.cleanup().unwrap();
+        assert_eq!((new.dropped(Reason::Stopped), new.dropped(Reason::QueueFull)), (4, 2));
         [old, new].iter_mut().for_each(Kit::handed_over);
     });
 }

@@ -4,7 +4,7 @@
 use super::{during_calls, inside, number, pair, run, send, until};
 
 /// An Ethernet frame with a UDP packet of one flow, and a number in its data.
-fn udp_frame(flow: u16, number: u32) -> Vec<u8> {
+pub fn udp_frame(flow: u16, number: u32) -> Vec<u8> {
     let ether = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 9], &[8, 0]].concat();
     let ip = [0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
     let udp = [&flow.to_be_bytes()[..], &[0, 53, 0, 26, 0, 0]].concat();

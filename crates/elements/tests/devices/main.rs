@@ -3,6 +3,7 @@
 //! routers work.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
+mod dpdk;
 mod fanout;
 mod xdp;
 

@@ -45,6 +45,8 @@ struct Call {
     /// The mark of the packet that was pushed to the element. 0 if it is not followed, or if none was pushed.
     mark: u32,
     before: Option<Before>,
+    /// Whether packets that the call emits are to be examined, because they may be new to the router.
+    examines: bool,
     /// The followed packets that the element has passed on.
     found: Vec<u32>,
     /// Whether the element has made packets.
@@ -134,7 +136,7 @@ impl Probe {
             entries: cx.core().entries_of(me).collect(),
             calls: self.tracer().pulled(self.site.worker).begin(),
         });
-        Call { input, mark, before, found: Vec::new(), made: false }
+        Call { input, mark, before, examines: self.examines(input), found: Vec::new(), made: false }
     }
 
     /// Called after a call of the element. `returned` is an output, and the packets that the call has returned to its caller
@@ -208,13 +210,30 @@ impl Probe {
         }
     }
 
-    /// Called for each packet that the element has passed on by an output.
+    /// Called for each packet that the element has passed on by an output. Nearly all packets are not followed, and do not
+    /// become so.
+    #[inline]
     fn passed(&self, call: &mut Call, port: usize, p: &mut Packet, now: i64) {
+        if p.mark() != 0 || call.mark != 0 {
+            self.passed_followed(call, port, p, now);
+        } else if call.examines
+            && let Some(trace) = self.traces.iter().find(|t| t.wants(p))
+        {
+            self.tracer().choose(trace, p, &self.site, port, now);
+        }
+        if !self.taps.is_empty() {
+            self.show(Side::Output, port, p, now);
+        }
+    }
+
+    /// Called for a packet that the element has passed on, if it is followed or was made during the call of a followed one.
+    #[cold]
+    fn passed_followed(&self, call: &mut Call, port: usize, p: &mut Packet, now: i64) {
         let mark = p.mark();
         if mark == 0 {
-            if call.mark != 0 && call.made {
+            if call.made {
                 self.tracer().add_part(call.mark, p, &self.site, call.input, port, now);
-            } else if self.examines(call.input)
+            } else if call.examines
                 && let Some(trace) = self.traces.iter().find(|t| t.wants(p))
             {
                 self.tracer().choose(trace, p, &self.site, port, now);
@@ -225,7 +244,6 @@ impl Probe {
             call.found.push(mark);
             self.tracer().record(mark, &self.site, call.input, Event::Out(port), Some(p), now);
         }
-        self.show(Side::Output, port, p, now);
     }
 
     /// Whether a batch has a packet that is followed.

@@ -6,13 +6,11 @@ use super::super::host::Host;
 use super::super::scope::Scope;
 use super::Check;
 use castanet_io::LinkType;
-use castanet_io::device::xdp::HEADROOM;
+use castanet_io::device::xdp::{HEADROOM, LINK_HEADER};
 use castanet_packet::region::BUFFER;
 
 pub const CHECK: Check = Check { name: "xdp", about: "whether METHOD XDP works, and how", look };
 
-/// The length in bytes of an Ethernet header with a VLAN tag.
-const LINK_HEADER: usize = 18;
 /// The largest MTU whose frames fit into one buffer.
 const ONE_BUFFER: u32 = (BUFFER - HEADROOM - LINK_HEADER) as u32;
 

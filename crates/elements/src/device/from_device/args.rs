@@ -60,6 +60,33 @@ pub struct Args {
 }
 
 impl Args {
+    /// The arguments of FromDevice that receive from a device as DPDK does: the host gets no frames.
+    pub(in crate::device) fn of_port(
+        device: &str,
+        xdp: bool,
+        promisc: bool,
+        fanout: Option<u16>,
+        timestamp: bool,
+    ) -> Args {
+        Args {
+            devname: DeviceName(device.to_string()),
+            promisc,
+            snaplen: None,
+            sniffer: false,
+            force_ip: false,
+            method: xdp.then(|| Method("XDP".into())),
+            bpf_filter: None,
+            protocol: 0,
+            outbound: false,
+            headroom: None,
+            encap: None,
+            _burst: 1,
+            fanout,
+            busy_poll: false,
+            timestamp,
+        }
+    }
+
     /// Whether frames come by XDP.
     pub(super) fn is_xdp(&self) -> bool {
         Method::is_xdp(self.method.as_ref())

@@ -8,7 +8,7 @@ use castanet_element::prelude::*;
 impl FromDevice {
     /// Frames that the kernel dropped because the router did not read them in time.
     #[read(unit = "packets")]
-    fn kernel_drops(&mut self) -> Counted {
+    pub(in crate::device) fn kernel_drops(&mut self) -> Counted {
         let now = self.open.as_mut().map_or(0, |o| o.source.drops());
         Counted(self.drops_before.saturating_add(now))
     }
@@ -16,7 +16,7 @@ impl FromDevice {
     /// device's driver runs the XDP program, `generic` that the kernel does so later. `zero-copy` says that the device
     /// writes to the memory of packets itself, `copy` that the kernel copies frames there. Empty while the device is gone.
     #[read]
-    fn way(&self) -> String {
+    pub(in crate::device) fn way(&self) -> String {
         self.open.as_ref().map_or(String::new(), |o| o.source.way())
     }
     /// The link type: `ETHER`, `IP`...

@@ -28,6 +28,8 @@ const HEADER: usize = 18;
 
 /// The headroom of received packets in bytes, except of those that were in several buffers.
 pub const HEADROOM: usize = sys::FRAME_HEADROOM as usize;
+/// The length in bytes of an Ethernet header with a VLAN tag.
+pub const LINK_HEADER: usize = 18;
 
 /// Options of an [`XdpReceiver`] and an [`XdpSender`].
 #[derive(Clone, Debug, PartialEq, Eq)]
