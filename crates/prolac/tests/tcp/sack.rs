@@ -103,7 +103,7 @@ fn blocks_are_those_of_a_model() {
     for (extensions, with_timestamps) in sets.iter().zip([false, false, true]) {
         let program = tcp(extensions);
         let mut most = 0;
-        for seed in 0..8u64 {
+        for seed in 0..12u64 {
             let mut random = seed * 7 + 1;
             let mut path = Path::new(&program, 25_000);
             let data: Vec<u8> = (0..70_000u32).map(|i| (i * 5 / 3) as u8).collect();
@@ -260,7 +260,7 @@ fn the_scoreboard_is_that_of_a_model() {
             }
         }
     }
-    assert!(resent > 200 && lost > 1_000, "{resent} {lost}");
+    assert!(resent > 150 && lost > 1_000, "{resent} {lost}");
 }
 
 /// However small the blocks are that a peer sends, the ranges are bounded.

@@ -58,7 +58,7 @@ impl Engine {
         application: usize,
         now: i64,
     ) -> Result<Flow, CallError> {
-        self.host.now.set(now);
+        self.set_time(now);
         let ip = local.or(self.host.settings.addresses.first().copied()).ok_or(CallError::NoAddress)?;
         if !self.has_place() {
             return Err(CallError::Full);
@@ -83,7 +83,7 @@ impl Engine {
         now: i64,
         f: impl FnOnce(&mut Stream<'_>),
     ) -> Result<(), CallError> {
-        self.host.now.set(now);
+        self.set_time(now);
         let tcb = self.find(flow).ok_or(CallError::Missing)?;
         self.wake(tcb);
         let done = self.with_stream_of(tcb, |_, _, stream| f(stream)).ok_or(CallError::Missing)?;
@@ -98,7 +98,7 @@ impl Engine {
     }
     /// Runs the applications of connections whose local sockets are ready. Returns whether there were any.
     pub fn run_local(&mut self, now: i64) -> bool {
-        self.host.now.set(now);
+        self.set_time(now);
         let ready = self.host.poller.get().map(Poller::ready).unwrap_or_default();
         for number in &ready {
             let tcb = Ptr::new(*number);

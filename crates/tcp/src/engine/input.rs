@@ -17,7 +17,7 @@ const COOKIES_HOLD: i64 = 128_000_000_000;
 impl Engine {
     /// Takes a segment with a correct checksum. An error says why the segment was dropped before the TCP saw it.
     pub fn input(&mut self, flow: Flow, segment: &mut [u8], now: i64) -> Result<(), Reason> {
-        self.host.now.set(now);
+        self.set_time(now);
         let header = *TcpHeader::from_prefix(segment).ok_or(Reason::BadTransport)?;
         let length = header.header_len();
         if length < TcpHeader::LEN || length > segment.len() {
@@ -70,6 +70,8 @@ impl Engine {
             (Some(application), flag::ACK) if self.host.now.get() < self.cookies_until => {
                 self.answer_to_cookie(flow, application, header, segment)
             }
+            // RFC 9293, section 3.10.7.2: without any of these it is dropped.
+            (Some(_), 0) => Ok(()),
             _ => self.stray(flow, segment),
         }
     }

@@ -110,8 +110,9 @@ pub struct Engine {
     waiting: VecDeque<Flow>,
     /// The number of slow timeouts so far.
     ticks: u64,
-    /// When time was last let pass, in nanoseconds.
+    /// Up to when slow timeouts, and fast ones, have passed, in nanoseconds.
     passed: i64,
+    passed_fast: i64,
     ports_tried: u32,
     #[counts]
     counts: EngineCounts,
@@ -137,6 +138,7 @@ impl Engine {
             waiting: VecDeque::new(),
             ticks: 0,
             passed: 0,
+            passed_fast: 0,
             ports_tried: 0,
             counts: EngineCounts::default(),
         };

@@ -12,20 +12,35 @@ const FAST: i64 = 200_000_000;
 impl Engine {
     /// When time must next be let pass, in nanoseconds. None if no connection waits for it.
     pub fn next_timeout(&self) -> Option<i64> {
-        let next = |waiting: bool, every: i64| {
-            waiting.then(|| self.passed.div_euclid(every).saturating_add(1).saturating_mul(every))
+        let next = |waiting: bool, passed: i64, every: i64| {
+            waiting.then(|| passed.div_euclid(every).saturating_add(1).saturating_mul(every))
         };
-        let (slow, fast) = (next(!self.ticking.is_empty(), SLOW), next(!self.delaying.is_empty(), FAST));
-        slow.into_iter().chain(fast).min()
+        let slow = next(!self.ticking.is_empty(), self.passed, SLOW);
+        slow.into_iter().chain(next(!self.delaying.is_empty(), self.passed_fast, FAST)).min()
+    }
+
+    /// Sets the time of a call. Where no connection waits for timeouts, those before the call are none of its business.
+    pub(super) fn set_time(&mut self, now: i64) {
+        self.host.now.set(now);
+        if self.delaying.is_empty() {
+            self.passed_fast = now;
+        }
+        if self.ticking.is_empty() {
+            self.pass_slow(now);
+        }
     }
 
     /// Lets time pass. A connection gets one timeout at a time, however late the call is.
     pub fn pass_time(&mut self, now: i64) {
         self.host.now.set(now);
-        let passed = std::mem::replace(&mut self.passed, now);
+        let passed = std::mem::replace(&mut self.passed_fast, now);
         if passed.div_euclid(FAST) != now.div_euclid(FAST) {
             self.fast();
         }
+        self.pass_slow(now);
+    }
+    fn pass_slow(&mut self, now: i64) {
+        let passed = std::mem::replace(&mut self.passed, now);
         let ticks = now.div_euclid(SLOW).saturating_sub(passed.div_euclid(SLOW));
         if ticks > 0 {
             self.ticks = self.ticks.saturating_add(ticks.unsigned_abs());

@@ -18,6 +18,8 @@ pub enum TcpOption {
     Sack(Vec<(u32, u32)>),
     /// The value, if it matters, and the echo.
     Timestamp(Option<u32>, u32),
+    /// Bytes as they stand: options that the TCP does not know, and wrong ones.
+    Raw(Vec<u8>),
 }
 
 /// A segment. Sequence numbers count from the initial ones.
@@ -46,7 +48,8 @@ pub enum Event {
 /// Reads a line: none if there is nothing in it.
 pub fn parse(line: &str) -> Result<Option<(Time, Event)>, String> {
     let line = line.split("//").next().unwrap_or_default().trim();
-    if line.is_empty() || line.starts_with('#') {
+    // Settings come before everything else: `setting` reads them.
+    if line.is_empty() || line.starts_with('#') || line.starts_with("--") {
         return Ok(None);
     }
     let (time, rest) = line.split_once(' ').ok_or("no event")?;
@@ -63,6 +66,13 @@ pub fn parse(line: &str) -> Result<Option<(Time, Event)>, String> {
         call(rest)?
     };
     Ok(Some((time, event)))
+}
+
+/// Reads a setting, `--NAME=NUMBER`, if the line is one.
+pub fn setting(line: &str) -> Result<Option<(&str, u32)>, String> {
+    let Some(setting) = line.strip_prefix("--") else { return Ok(None) };
+    let (name, value) = setting.split_once('=').ok_or("no '=' in a setting")?;
+    Ok(Some((name, number(value)?)))
 }
 
 fn seconds(text: &str) -> Result<i64, String> {
@@ -128,6 +138,10 @@ fn option(text: &str) -> Result<TcpOption, String> {
                 Ok::<_, String>((number(a)?, number(b)?))
             };
             Ok(TcpOption::Sack(ranges.iter().map(range).collect::<Result<_, _>>()?))
+        }
+        ["raw", ref bytes @ ..] => {
+            let byte = |b: &&str| u8::from_str_radix(b, 16).map_err(|_| format!("'{b}' is no byte"));
+            Ok(TcpOption::Raw(bytes.iter().map(byte).collect::<Result<_, _>>()?))
         }
         ["TS", "val", v, "ecr", e] => {
             let value = if v == "*" { None } else { Some(number(v)?) };

@@ -52,3 +52,30 @@ fn wrong_scripts_fail() {
     let fewer = good.lines().take(2).collect::<Vec<_>>().join("\n") + "\n+1 close(3) = 0\n";
     assert!(run::run(&fewer).unwrap_err().starts_with("3: sent before: S."), "{:?}", run::run(&fewer));
 }
+
+/// The README has a row for each script, whose comments name the section; and each row has a script.
+#[test]
+fn the_table_has_the_scripts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let readme = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    let (mut rfc, mut named) = ("", std::collections::BTreeSet::new());
+    for line in readme.lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            rfc = title;
+        }
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, section, _, script, _] = cells[..] else { continue };
+        let Some(script) = script.strip_prefix('`').and_then(|s| s.strip_suffix('`')) else { continue };
+        let text = std::fs::read_to_string(folder.join(format!("{script}.pkt"))).expect(script);
+        let comments: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("//")).collect();
+        let comments = comments.concat();
+        assert!(
+            comments.contains(rfc) && comments.contains(section),
+            "{script}.pkt does not name {rfc}, {section}"
+        );
+        named.insert(format!("{script}.pkt"));
+    }
+    let scripts = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let scripts: std::collections::BTreeSet<String> = scripts.filter(|n| n.ends_with(".pkt")).collect();
+    assert_eq!(named, scripts);
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs a script.
 
-use super::line::{Event, Segment, TcpOption, Time, parse};
+use super::line::{Event, Segment, TcpOption, Time, parse, setting};
 use castanet_element::{Secret, Seed};
 use castanet_tcp::application::{Application, Registered, Session, Tally};
 use castanet_tcp::engine::{Engine, Flow, Listener, Settings, Stream, invariants};
@@ -36,29 +36,44 @@ struct Run {
 
 /// Runs a script. An error begins with the number of the line.
 pub fn run(text: &str) -> Result<(), String> {
-    let mut run = Run::new();
+    let mut run = Run::new(settings(text)?);
     for (n, line) in text.lines().enumerate() {
         let at = |e: String| format!("{}: {e}", n + 1);
         if let Some((time, event)) = parse(line).map_err(at)? {
             run.event(time, &event).map_err(at)?;
         }
     }
-    Ok(())
+    run.sent.front().map_or(Ok(()), |(_, left)| Err(format!("end: sent at last: {}", run.show(left))))
+}
+
+/// The settings of the engine, with those of the script.
+fn settings(text: &str) -> Result<Settings, String> {
+    let mut settings = Settings {
+        addresses: vec![OURS],
+        connections: 10,
+        backlog: 10,
+        memory: 1_000_000,
+        rcvbuf: 65_535,
+        sndbuf: 100_000,
+        ttl: 64,
+        keep_alive: 0,
+        user_timeout: 300,
+    };
+    for (n, line) in text.lines().enumerate() {
+        let at = |e: String| format!("{}: {e}", n + 1);
+        match setting(line).map_err(at)? {
+            None => {}
+            Some(("rcvbuf", n)) => settings.rcvbuf = n as usize,
+            Some(("keepalive", n)) => settings.keep_alive = n,
+            Some(("timeout", n)) => settings.user_timeout = n,
+            Some((other, _)) => return Err(at(format!("'{other}' is no setting"))),
+        }
+    }
+    Ok(settings)
 }
 
 impl Run {
-    fn new() -> Run {
-        let settings = Settings {
-            addresses: vec![OURS],
-            connections: 10,
-            backlog: 10,
-            memory: 1_000_000,
-            rcvbuf: 65_535,
-            sndbuf: 100_000,
-            ttl: 64,
-            keep_alive: 0,
-            user_timeout: 300,
-        };
+    fn new(settings: Settings) -> Run {
         let mut engine = Engine::new(settings, Secret::of(Seed::Fixed(1), "tcp"));
         engine.set_applications(vec![Registered {
             name: "script".into(),
@@ -183,6 +198,13 @@ impl Run {
         )
     }
 
+    /// The error of the connection that has ended, by its number in Linux: refused, reset or timed out.
+    fn error(&self) -> i64 {
+        let counts = self.engine.counts();
+        let all = [(&counts.refused, 111), (&counts.reset, 104), (&counts.timed_out, 110)];
+        all.iter().find(|(count, _)| count.get() > 0).map_or(0, |(_, error)| *error)
+    }
+
     fn call(&mut self, name: &str, n: Option<u32>) -> Result<i64, String> {
         let now = self.now;
         let mut done = -1;
@@ -194,6 +216,7 @@ impl Run {
                 let open = all.iter().any(|c| c.flow == self.flow && c.state != "SYN-RECEIVED");
                 return Ok(if open { 4 } else { -1 });
             }
+            "getsockopt" => return Ok(self.error()),
             "listen" => {
                 let listener = Listener { application: 0, added: false };
                 return Ok(self.engine.listen(PORT, listener).map_or(-1, |()| 0));
@@ -252,6 +275,7 @@ fn alike(want: &[TcpOption], got: &[TcpOption]) -> bool {
 fn bytes_of(o: &TcpOption) -> Vec<u8> {
     match o {
         TcpOption::Nop => vec![1],
+        TcpOption::Raw(bytes) => bytes.clone(),
         TcpOption::Mss(n) => [&[2, 4], &n.to_be_bytes()[..]].concat(),
         TcpOption::Scale(n) => vec![3, 3, *n],
         TcpOption::SackOk => vec![4, 2],

@@ -11,12 +11,12 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 
 /// Bytes in which each place is recognised.
-fn data(n: usize) -> Vec<u8> {
+pub fn data(n: usize) -> Vec<u8> {
     (0..n as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
 /// The stack behind a TUN device, with classes on the way of packets in both directions.
-fn host(to: &str, back: &str, applications: &str) -> String {
+pub fn host(to: &str, back: &str, applications: &str) -> String {
     format!(
         "tun :: KernelTun(10.77.0.1/24, DEVNAME tcp0) -> CheckIPHeader -> {to} tcp :: TCPStack(10.77.0.2)
             -> {back} tun;
@@ -25,12 +25,12 @@ fn host(to: &str, back: &str, applications: &str) -> String {
 }
 
 /// A kernel's connection to a port of the stack.
-fn connect(port: u16) -> TcpStream {
+pub fn connect(port: u16) -> TcpStream {
     TcpStream::connect(("10.77.0.2", port)).unwrap()
 }
 
 /// Sends data to an echo, while it reads what comes back. `middle` runs when half of it has come back.
-fn echoed(mut stream: TcpStream, sent: &[u8], middle: impl FnOnce()) -> Vec<u8> {
+pub fn echoed(mut stream: TcpStream, sent: &[u8], middle: impl FnOnce()) -> Vec<u8> {
     let mut writing = stream.try_clone().unwrap();
     let mut read = vec![0; sent.len() / 2];
     std::thread::scope(|s| {

@@ -2,7 +2,11 @@
 //! TCPStack and its applications in routers: with each other in simulated time, and with the kernel's TCP.
 #![allow(clippy::unwrap_used)]
 
+mod curl;
+mod dumps;
+mod faults;
 mod kernel;
+mod options;
 mod simulated;
 
 use castanet_element::remote::Remote as _;
