@@ -260,12 +260,11 @@ impl FromDpdkDevice {
     fn way(&self) -> String {
         self.from.as_ref().map_or(String::new(), FromDevice::way)
     }
-    /// The Ethernet address of the device.
+    /// The Ethernet address of the device, with colons.
     #[read]
     fn mac(&self) -> String {
-        self.info()
-            .and_then(|i| i.ether)
-            .map_or(String::new(), |e| castanet_wire::ether::EtherAddr(e).to_string())
+        let ether = self.info().and_then(|i| i.ether);
+        ether.map_or(String::new(), |e| e.map(|byte| format!("{byte:02x}")).join(":"))
     }
     /// The name of the device's driver.
     #[read]

@@ -42,7 +42,7 @@ fn hosts_speak_across_ports() {
         let s = info("r1").unwrap().statistics;
         assert_eq!(number(&mut r, "one", "hw_count"), s.rx_packets);
         assert_eq!(number(&mut r, "one_out", "hw_bytes"), s.tx_bytes);
-        assert_eq!(value(&mut r, "one", "mac").to_lowercase(), ether("r1"));
+        assert_eq!(value(&mut r, "one", "mac"), ether("r1"));
         let of = |r: &mut Router, handler: &str| value(r, "one", handler);
         assert_eq!((of(&mut r, "device"), of(&mut r, "driver")), ("r1".into(), "veth".into()));
         assert_eq!((of(&mut r, "carrier"), of(&mut r, "mtu")), ("true".into(), "1500".into()));
