@@ -115,8 +115,7 @@ macro_rules! host {
             }
             fn take(&mut self) -> Option<Packet> {
                 if self.out.is_empty() {
-                    self.out = self.engine.take_packets();
-                    self.out.reverse();
+                    self.out.extend(self.engine.packets().rev());
                 }
                 self.out.pop()
             }

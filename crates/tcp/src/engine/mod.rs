@@ -167,9 +167,9 @@ impl Engine {
     pub fn memory(&self) -> usize {
         self.host.memory.used()
     }
-    /// Takes the packets to be sent.
-    pub fn take_packets(&mut self) -> Vec<Packet> {
-        std::mem::take(self.host.out.get_mut())
+    /// Takes the packets to be sent, in their order. Those that are not taken are dropped.
+    pub fn packets(&mut self) -> std::vec::Drain<'_, Packet> {
+        self.host.out.get_mut().drain(..)
     }
     /// Takes the number of segments for which there was no buffer.
     pub fn take_unsent(&mut self) -> u64 {
