@@ -145,10 +145,10 @@ impl Host for Smoltcp {
         });
         let buffer = || SocketBuffer::new(vec![0; options.buffer]);
         let mut socket = Socket::new(buffer(), buffer());
-        if !options.bare {
-            socket.set_tsval_generator(Some(|| CLOCK.get()));
-            socket.set_congestion_control(CongestionControl::Cubic);
-        }
+        let clock: fn() -> u32 = || CLOCK.get();
+        socket.set_tsval_generator((!options.bare).then_some(clock));
+        let congestion = if options.bare { CongestionControl::None } else { CongestionControl::Cubic };
+        socket.set_congestion_control(congestion);
         // A socket that neither listens nor connects exchanges nothing, which the measurement finds out.
         let _ = match end {
             End::Client => socket
