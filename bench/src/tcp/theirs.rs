@@ -17,18 +17,18 @@ thread_local! {
     /// The time of timestamps, in milliseconds.
     static CLOCK: Cell<u32> = const { Cell::new(0) };
     /// The buffers of packets that are used again.
-    static FREE: RefCell<Vec<Box<[u8; MTU]>>> = const { RefCell::new(Vec::new()) };
+    static FREE: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A packet in a buffer of the thread.
 pub struct Frame {
-    bytes: Option<Box<[u8; MTU]>>,
+    bytes: Option<Box<[u8]>>,
     length: usize,
 }
 
 impl Frame {
     fn new(length: usize) -> Frame {
-        let bytes = FREE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Box::new([0; MTU]));
+        let bytes = FREE.with_borrow_mut(Vec::pop).unwrap_or_else(|| vec![0; MTU].into());
         Frame { bytes: Some(bytes), length }
     }
     fn data(&self) -> &[u8] {
