@@ -122,8 +122,21 @@ pub(crate) fn collected<'a>(
     program: &Path,
     arguments: impl IntoIterator<Item = &'a str>,
 ) -> Result<u64, String> {
+    collected_of(program, arguments, &[])
+}
+
+/// As [`collected`], with further options of callgrind that say what is counted.
+///
+/// # Errors
+/// callgrind or the program fails.
+pub(crate) fn collected_of<'a>(
+    program: &Path,
+    arguments: impl IntoIterator<Item = &'a str>,
+    options: &[&str],
+) -> Result<u64, String> {
     let mut valgrind = Command::new("valgrind");
-    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program).args(arguments);
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).args(options);
+    valgrind.arg(program).args(arguments);
     let out = valgrind.stdin(Stdio::null()).output().map_err(|e| format!("valgrind: {e}"))?;
     let text = String::from_utf8_lossy(&out.stderr);
     let number = text.lines().find_map(|l| l.split_once("Collected :")?.1.trim().parse().ok());

@@ -12,6 +12,8 @@
 //!
 //! [`classes`] measures what an element of each class costs.
 //!
+//! [`tcp`] reproduces the figures of the paper on TCP in Prolac, beside smoltcp and the kernel.
+//!
 //! [`routes`] measures full route tables.
 //!
 //! [`scale`] measures the cost of sharing elements between workers, and predicts the throughput with more workers.
@@ -41,6 +43,7 @@ pub mod scale;
 mod slow;
 mod svg;
 pub mod swap;
+pub mod tcp;
 pub mod veth;
 
 pub use monolith::{Counts, Monolith};

@@ -2,6 +2,7 @@
 //! The parts of a measurement that run in subprocesses, because they need their own host or CPU.
 
 use super::generator::{self, Addresses, Arrivals, Sender, Worker};
+use crate::tcp::link::ends;
 use castanet_io::device;
 use castanet_io::namespace::{self, Origin};
 use std::fmt::Display;
@@ -34,6 +35,7 @@ fn ip(word: &str) -> Result<u32, String> {
 /// - `send PID CPU packet|live DEVICE LENGTH FROM TO FROM TO RECEIVER DEVICE cpu|pid|self N` is the generator.
 ///   It runs on a host and CPU, and sends on a device with these Ethernet and IP addresses. The remaining words
 ///   say what it observes.
+/// - `tcp-serve PID CPU` and `tcp-measure PID CPU` are the kernel's ends of `castanet bench tcp`.
 ///
 /// # Errors
 /// The error names the operation that failed.
@@ -73,6 +75,11 @@ pub fn run(words: &[String]) -> Result<(), String> {
             let arrivals = Arrivals { receiver: number(receiver)?, device: received.into() };
             let sender = Sender::open(how.parse()?, device, addresses, number(length)?)?;
             generator::serve(sender, &arrivals, worker)
+        }
+        [kind @ ("tcp-serve" | "tcp-measure"), pid, cpu] => {
+            namespace::pin(number(cpu)?).map_err(text)?;
+            namespace::enter(number(pid)?).map_err(text)?;
+            if kind == "tcp-serve" { ends::serve() } else { ends::measure() }
         }
         _ => Err("unknown part".into()),
     }

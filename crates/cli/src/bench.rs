@@ -9,6 +9,7 @@ mod results;
 mod routes;
 mod scale;
 mod swap;
+mod tcp;
 mod veth;
 
 use crate::load::complain;
@@ -39,6 +40,9 @@ pub enum What {
     /// Forwarded rate against offered rate, for a router between two devices and for the kernel's router.
     #[command(long_about = veth::ABOUT, after_help = veth::EXAMPLES)]
     Veth(veth::Veth),
+    /// The TCP of TCPStack: echo and bulk, beside smoltcp and the kernel (SIGCOMM 1999).
+    #[command(long_about = tcp::ABOUT, after_help = tcp::EXAMPLES)]
+    Tcp(tcp::Tcp),
     /// Full route tables: lookups of random addresses, and changes of routes while packets are forwarded.
     #[command(long_about = routes::ABOUT)]
     Routes(routes::Routes),
@@ -60,7 +64,7 @@ pub enum What {
     /// length.
     #[command(long_about = curves::RED, after_help = curves::EXAMPLES)]
     Red(curves::Curve),
-    /// A helper process of `veth`.
+    /// A helper process of `veth` and others.
     #[command(hide = true)]
     VethPart(veth::Part),
 }
@@ -122,6 +126,7 @@ pub fn main(arguments: &Bench) -> ExitCode {
         },
         What::Aspl(arguments) => aspl::main(arguments),
         What::Classes(arguments) => classes::main(arguments),
+        What::Tcp(arguments) => tcp::main(arguments),
         What::Veth(arguments) => {
             warn();
             veth::main(arguments)

@@ -13,7 +13,7 @@ mod places;
 mod statements;
 
 use crate::optimise::{Optimisations, Raises, Report, entries, optimise, reachable};
-use crate::program::{FeatureKind, MethodId, MethodKind, ModuleId, Program, SlotId, Type};
+use crate::program::{FeatureKind, FieldId, MethodId, MethodKind, ModuleId, Program, SlotId, Type};
 use crate::tree::{Callee, ExprKind, Local, LocalId};
 use names::Names;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +49,11 @@ pub(super) struct Printer<'a> {
     /// The name of the current method, and the functions that `outline` takes out of it.
     current: String,
     outlined: Vec<String>,
+    /// The fields that only constructors assign to.
+    fixed: BTreeSet<FieldId>,
+    /// The objects that fixed fields of the current method's object point to: the variable and its value. `None` where they are
+    /// looked up at each use.
+    held: Option<BTreeMap<String, String>>,
 }
 
 /// A compiled program.
@@ -70,6 +75,23 @@ pub fn compile(program: &Program, optimisations: Optimisations) -> Compiled {
     compiled.unwrap_or(Compiled { text: String::new(), report: Report::default() })
 }
 
+/// The fields that only constructors assign to.
+fn fixed(p: &Program) -> BTreeSet<FieldId> {
+    // Bytes of packets may change at any time.
+    let is_cell = |f: &FieldId| p.field(*f).place.is_none();
+    let mut all: BTreeSet<FieldId> = (0..p.fields.len()).map(FieldId).filter(is_cell).collect();
+    for m in p.methods.iter().filter(|m| !matches!(m.kind, MethodKind::Constructor)) {
+        m.body.walk(&mut |e| {
+            if let ExprKind::Assign { place, .. } | ExprKind::Step { place, .. } = &e.kind
+                && let ExprKind::Field { field, .. } = &place.kind
+            {
+                all.remove(field);
+            }
+        });
+    }
+    all
+}
+
 impl<'a> Printer<'a> {
     fn new(p: &'a Program, optimisations: Optimisations) -> Printer<'a> {
         Printer {
@@ -85,6 +107,8 @@ impl<'a> Printer<'a> {
             ret: Ret::Plain,
             current: String::new(),
             outlined: Vec::new(),
+            fixed: if optimisations.inline { fixed(p) } else { BTreeSet::new() },
+            held: None,
         }
     }
 

@@ -125,7 +125,7 @@ pub fn tcp(data: &[u8]) {
                 }
             }
         }
-        e.take_packets();
+        drop(e.packets());
         invariants::check(&e);
         assert!(e.memory() <= 65_536 + 3_000, "{} bytes", e.memory());
     }

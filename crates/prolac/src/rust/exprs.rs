@@ -200,6 +200,21 @@ impl Printer<'_> {
         format!("{function}(cx{this}{args})")
     }
 
+    /// The object to which a pointer leads, whose look-up is given. If a fixed field of the method's object has the pointer, the
+    /// look-up is done once, at the start of the method.
+    fn hold(&mut self, pointer: &Expr, object: String) -> String {
+        let K::Field { base, field, index: None } = &pointer.kind else { return object };
+        let name = format!("this_{}", self.names.fields[field]);
+        let is_own = matches!(base.kind, K::SelfPtr) && self.fixed.contains(field);
+        match &mut self.held {
+            Some(held) if is_own && !self.variables.values().any(|v| *v == name) => {
+                held.insert(name.clone(), object);
+                name
+            }
+            _ => object,
+        }
+    }
+
     /// The object that a pointer points to: a reference, or the position of a punned module.
     pub(super) fn object_of(&mut self, e: &Expr) -> String {
         let Some(module) = self.p.target(&e.ty) else { return self.value(e).text };
@@ -214,7 +229,8 @@ impl Printer<'_> {
             }
             _ => {
                 let pointer = self.value(e).text;
-                format!("cx.{}({pointer})", self.names.arenas[&self.root(module)])
+                let object = format!("cx.{}({pointer})", self.names.arenas[&self.root(module)]);
+                self.hold(e, object)
             }
         }
     }

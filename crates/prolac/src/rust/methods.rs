@@ -8,7 +8,7 @@ use crate::interp::{Machine, NoHost, Value};
 use crate::optimise::targets;
 use crate::program::{MethodId, MethodKind, ModuleId, SlotId, Type};
 use crate::tree::{Callee, Expr, ExprKind, LocalId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 impl Printer<'_> {
@@ -57,7 +57,12 @@ impl Printer<'_> {
                 let _ = writeln!(body, "let {name} = Cell::new({name});");
             }
         }
-        body.push_str(&self.lines(&m.body, Some(self.ret)));
+        self.held = (!matches!(m.kind, MethodKind::Constructor)).then(BTreeMap::new);
+        let lines = self.lines(&m.body, Some(self.ret));
+        for (name, object) in self.held.take().into_iter().flatten() {
+            let _ = writeln!(body, "let {name} = {object};");
+        }
+        body.push_str(&lines);
         let cx = if has_word(&body, "cx") { "cx" } else { "_cx" };
         let mut params = vec![format!("{cx}: &Cx<'_, H>")];
         if !matches!(m.kind, MethodKind::Static) {
@@ -96,7 +101,10 @@ impl Printer<'_> {
             _ => {}
         });
         let before = std::mem::replace(&mut self.ret, if raises { Ret::Result } else { Ret::Plain });
+        // A function of its own has none of the variables.
+        let held = self.held.take();
         let body = self.lines(e, Some(self.ret));
+        self.held = held;
         self.ret = before;
         let cx = if has_word(&body, "cx") { "cx" } else { "_cx" };
         let (mut params, mut args) = (vec![format!("{cx}: &Cx<'_, H>")], vec!["cx".to_string()]);

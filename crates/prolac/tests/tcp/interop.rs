@@ -7,7 +7,7 @@ use super::{has, subsets, tcp};
 use castanet_prolac::program::Program;
 use smoltcp::iface::{Config, Interface, SocketSet};
 use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium};
-use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
+use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use std::cell::Cell;
@@ -111,6 +111,8 @@ fn exchange(program: &Program, active: bool, peer_has_timestamps: bool, loss: u6
     iface.update_ip_addrs(|a| a.push(IpCidr::new(IpAddress::v4(10, 0, 0, 2), 24)).unwrap());
     let buffer = || SocketBuffer::new(vec![0; BUFFER]);
     let mut socket = Socket::new(buffer(), buffer());
+    // The default depends on the features that other crates ask for.
+    socket.set_congestion_control(CongestionControl::None);
     socket.set_tsval_generator(peer_has_timestamps.then_some(clock));
     let mut sockets = SocketSet::new(Vec::new());
     let handle = sockets.add(socket);

@@ -114,9 +114,14 @@ impl Host {
     }
 }
 
-/// The bytes of a packet of a call.
-fn bytes(cx: &Cx<'_, Host>, at: Bytes, length: u32) -> impl Iterator<Item = u8> {
-    rest(cx.packets, at).iter().take(length as usize).map(Cell::get)
+/// Calls `f` with the bytes of a packet of a call, some at a time.
+fn bytes(cx: &Cx<'_, Host>, at: Bytes, length: u32, mut f: impl FnMut(&[u8])) {
+    let all = rest(cx.packets, at);
+    let mut some = [0; 256];
+    for part in all.get(..length as usize).unwrap_or(all).chunks(some.len()) {
+        some.iter_mut().zip(part).for_each(|(to, from)| *to = from.get());
+        f(some.get(..part.len()).unwrap_or_default());
+    }
 }
 
 impl Functions for Host {
@@ -149,9 +154,17 @@ impl Functions for Host {
     }
     fn copy_out(&self, cx: &Cx<'_, Host>, tcb: Ptr<Tcb>, segment: Bytes, from: u32, length: u32) {
         self.with(tcb, |c| {
-            let data = c.send.range((from as usize).min(c.send.len())..);
-            let to = rest(cx.packets, segment).iter().take(length as usize);
-            to.zip(data).for_each(|(to, from)| to.set(*from));
+            let mut to = rest(cx.packets, segment);
+            to = to.get(..length as usize).unwrap_or(to);
+            // Two slices are copied faster than the bytes of a queue.
+            let (first, second) = c.send.as_slices();
+            let from = from as usize;
+            for part in [first.get(from..), second.get(from.saturating_sub(first.len())..)] {
+                let part = part.unwrap_or_default();
+                let (now, later) = to.split_at(part.len().min(to.len()));
+                now.iter().zip(part).for_each(|(to, from)| to.set(*from));
+                to = later;
+            }
         });
     }
     fn drop_sent(&self, _: &Cx<'_, Host>, tcb: Ptr<Tcb>, length: u32) {
@@ -168,15 +181,16 @@ impl Functions for Host {
     fn deliver(&self, cx: &Cx<'_, Host>, tcb: Ptr<Tcb>, data: Bytes, length: u32) {
         self.with(tcb, |c| {
             let before = c.receive.len();
-            c.receive.extend(bytes(cx, data, length));
+            bytes(cx, data, length, |some| c.receive.extend(some));
             self.memory.take(c.receive.len() - before);
             c.stirred = true;
         });
     }
     fn hold(&self, cx: &Cx<'_, Host>, tcb: Ptr<Tcb>, data: Bytes, length: u32) -> u32 {
-        let data: Box<[u8]> = bytes(cx, data, length).collect();
-        self.memory.take(data.len());
-        self.with(tcb, |c| c.hold(data) as u32).unwrap_or(0)
+        let mut held = Vec::with_capacity(length as usize);
+        bytes(cx, data, length, |some| held.extend(some));
+        self.memory.take(held.len());
+        self.with(tcb, |c| c.hold(held.into()) as u32).unwrap_or(0)
     }
     fn deliver_held(&self, _: &Cx<'_, Host>, tcb: Ptr<Tcb>, number: u32, skip: u32) {
         self.with(tcb, |c| {

@@ -29,6 +29,7 @@ use crate::protocol::{Cx, Ptr, State, Tcb, TcpInterface, tcp_interface};
 use castanet_element::packet::Packet;
 use castanet_element::{Counts, Secret};
 use connection::Connection;
+use flow::Seeded;
 use host::{Host, LARGEST_SEGMENT};
 use memory::Memory;
 use sequence::Sequence;
@@ -97,7 +98,7 @@ pub struct Engine {
     host: Host,
     /// The segment that is being written.
     scratch: Box<[Cell<u8>]>,
-    flows: HashMap<Flow, Ptr<Tcb>>,
+    flows: HashMap<Flow, Ptr<Tcb>, Seeded>,
     listeners: BTreeMap<u16, Listener>,
     applications: Vec<Registered>,
     half_open: usize,
@@ -121,14 +122,16 @@ pub struct Engine {
 impl Engine {
     /// An engine without connections.
     pub fn new(settings: Settings, secret: Secret) -> Engine {
-        let host = Host::new(settings, Sequence::new(secret));
+        let sequence = Sequence::new(secret);
+        let flows = HashMap::with_hasher(Seeded(sequence.table_seed()));
+        let host = Host::new(settings, sequence);
         let (state, scratch) = (State::default(), (0..LARGEST_SEGMENT).map(|_| Cell::new(0)).collect());
         let mut engine = Engine {
             state,
             interface: Ptr::new(0),
             host,
             scratch,
-            flows: HashMap::new(),
+            flows,
             listeners: BTreeMap::new(),
             applications: Vec::new(),
             half_open: 0,
@@ -166,9 +169,9 @@ impl Engine {
     pub fn memory(&self) -> usize {
         self.host.memory.used()
     }
-    /// Takes the packets to be sent.
-    pub fn take_packets(&mut self) -> Vec<Packet> {
-        std::mem::take(self.host.out.get_mut())
+    /// Takes the packets to be sent, in their order. Those that are not taken are dropped.
+    pub fn packets(&mut self) -> std::vec::Drain<'_, Packet> {
+        self.host.out.get_mut().drain(..)
     }
     /// Takes the number of segments for which there was no buffer.
     pub fn take_unsent(&mut self) -> u64 {

@@ -30,6 +30,7 @@ enum Use {
     Port,
     Cookie,
     Identification,
+    Table,
 }
 
 impl Sequence {
@@ -42,6 +43,11 @@ impl Sequence {
     }
     pub(super) fn first_identification(&self) -> u16 {
         self.0.hash_of(Use::Identification as u64, 0, &[]) as u16
+    }
+
+    /// The seed of the hashes of a table of flows.
+    pub(super) fn table_seed(&self) -> [u64; 2] {
+        [0, 1].map(|n| self.0.hash_of(Use::Table as u64, n, &[]))
     }
 
     /// The initial sequence number: a clock of 4 microseconds, and a hash of the flow (RFC 6528, section 3).

@@ -53,10 +53,11 @@ impl Engine {
     pub(super) fn settle(&mut self, tcb: Ptr<Tcb>) {
         let state = loop {
             let state = self.tcb(tcb).state.get();
-            let Some((ended, stirred)) = self.host.with(tcb, |c| (c.ended, std::mem::take(&mut c.stirred)))
-            else {
-                return;
-            };
+            let seen = self.host.with(tcb, |c| {
+                let fresh = c.half_open || c.connected != c.counted;
+                (c.ended, std::mem::take(&mut c.stirred), fresh)
+            });
+            let Some((ended, stirred, fresh)) = seen else { return };
             if ended.is_some() || state == s::CLOSED || state == s::LISTEN {
                 self.count_end(ended);
                 return self.remove(tcb);
@@ -64,7 +65,9 @@ impl Engine {
             if !stirred {
                 break state;
             }
-            self.established(tcb, state);
+            if fresh {
+                self.established(tcb, state);
+            }
             self.run(tcb);
         };
         if state == s::TIME_WAIT {
@@ -147,12 +150,15 @@ impl Engine {
     }
     /// Does what an application asks for.
     pub(super) fn carry_out(&mut self, tcb: Ptr<Tcb>, done: Done) {
+        if !(done.abort || done.close || done.moved) {
+            return;
+        }
         self.call(&mut [], |cx, this| {
             if done.abort {
                 tcp_interface::abort(cx, this, tcb);
             } else if done.close {
                 tcp_interface::close(cx, this, tcb);
-            } else if done.moved {
+            } else {
                 tcp_interface::output(cx, this, tcb);
             }
         });

@@ -187,10 +187,10 @@ impl TcpStack {
     }
     /// Sends what the engine has to send, and sets the timer.
     fn flush(&mut self, cx: &mut Cx<'_>) {
-        let packets = self.engine.take_packets();
+        let packets = self.engine.packets();
         cx.entered(packets.len() as u64);
         self.sent.add(packets.len() as u64);
-        packets.into_iter().for_each(|p| cx.emit(0, p));
+        packets.for_each(|p| cx.emit(0, p));
         let unsent = self.engine.take_unsent();
         if unsent > 0 {
             cx.entered(unsent);

@@ -90,7 +90,7 @@ impl Run {
 
     /// Keeps what the engine has sent.
     fn keep(&mut self) {
-        for p in self.engine.take_packets() {
+        for p in self.engine.packets() {
             let segment = p.data()[20..].to_vec();
             if segment[13] & 2 != 0 {
                 self.iss = Some(word(&segment, 4));

@@ -100,7 +100,7 @@ fn header(packet: &[u8]) -> TcpHeader {
 }
 
 fn packets(e: &mut Engine) -> Vec<Vec<u8>> {
-    e.take_packets().iter().map(|p: &Packet| p.data().to_vec()).collect()
+    e.packets().map(|p: Packet| p.data().to_vec()).collect()
 }
 
 /// A network between two engines.
