@@ -53,7 +53,8 @@ pub fn svg(r: &Results) -> String {
                 Some((contestant.name(), rate, format!("{rate:.1}"), color))
             })
             .collect();
-        let title = format!("Bulk in memory: Gb/s, the receiver reads after each {} packets", bulk.burst);
+        let reads = if bulk.burst == 1 { "each packet".into() } else { format!("{} packets", bulk.burst) };
+        let title = format!("Bulk in memory: Gb/s, the receiver reads after {reads}");
         y = bars(&mut body, y, &title, &all);
     }
     if let Some(l) = &r.link {

@@ -127,7 +127,10 @@ impl Request {
                 let mut stream = connect(SOURCE)?;
                 let (started, mut bytes) = (Instant::now(), 0);
                 while started.elapsed() < time {
-                    bytes += stream.read(&mut some)?;
+                    match stream.read(&mut some)? {
+                        0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+                        n => bytes += n,
+                    }
                 }
                 Ok(8.0 * bytes as f64 / started.elapsed().as_secs_f64())
             }

@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 
 /// The maximum number of packets of a trace. All of them are sent with each reading.
 const PACKETS: u64 = 100;
+/// The status of a call that the router refused: it has no trace of this name.
+const REFUSED: u16 = 422;
 /// The number of packets if the request does not say how many.
 const DEFAULT: u64 = 10;
 
@@ -49,7 +51,7 @@ fn missing(name: &str) -> Problem {
 pub fn read(_: &Api, call: &mut Call<'_>) -> Result<Value, Problem> {
     let name = named(call)?;
     let read = call.router.read_with("trace", &format!("{name} 0"));
-    let lines = Lines::parse(&read.map_err(|e| if e.is_gone() { e } else { missing(&name) })?);
+    let lines = Lines::parse(&read.map_err(|e| if e.status == REFUSED { missing(&name) } else { e })?);
     let mut packets = Packets::default();
     let mut all: Vec<(Vec<Step>, bool)> = Vec::new();
     for step in lines.lines.iter().filter_map(|l| Step::parse(l)) {

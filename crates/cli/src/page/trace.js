@@ -16,13 +16,15 @@ function duration(ns) {
   return ns < 1e10 ? `${(ns / 1e6).toFixed(1)} ms` : `${(ns / 1e9).toFixed(2)} s`;
 }
 
-/** The bytes of a step, with those marked that differ from the step before. */
-function dump(data, before) {
+/** The bytes of a step, with those marked that differ from the step `before`. */
+function dump(step, before) {
   const pairs = (text) => text?.match(/../g) ?? [];
-  const [now, old] = [pairs(data), pairs(before)];
-  // Stripped and prepended bytes move the rest, so ends are compared.
-  const shift = before === undefined ? null : old.length - now.length;
-  const differs = (i) => shift !== null && old[i + shift] !== now[i];
+  const [now, old] = [pairs(step.data), pairs(before?.data)];
+  // Bytes that were taken off or put in front move the rest.
+  const shift = step.changes.reduce((n, c) => n + (c.stripped ?? 0) - (c.prepended ?? 0), 0);
+  // The data of a long packet is cut off. Bytes that were cut off before cannot be compared.
+  const known = (i) => i < old.length || i >= before.length;
+  const differs = (i) => before !== undefined && known(i + shift) && old[i + shift] !== now[i];
   const nodes = now.flatMap((byte, i) => {
     const gap = i === 0 ? [] : [i % LINE === 0 ? "\n" : " "];
     return [...gap, differs(i) ? html("mark", {}, byte) : byte];
@@ -30,7 +32,7 @@ function dump(data, before) {
   return html("pre", { class: "bytes", "aria-label": "Bytes of the packet" }, ...nodes);
 }
 
-/** What becomes of a packet, as far as the trace knows. */
+/** Whether a step dropped the packet. */
 const wasDropped = (packet) => packet.steps.some((s) => s.event === "dropped");
 
 export class Trace {
@@ -39,7 +41,7 @@ export class Trace {
     this.router = router;
     this.view = view;
     this.open = open;
-    /** The name of the trace that goes on. */
+    /** The name of the running trace, or null. */
     this.name = null;
     this.packets = [];
     this.packet = 0;
@@ -59,7 +61,7 @@ export class Trace {
     return true;
   }
 
-  /** The rights of this page may have changed. */
+  /** Builds the panel again if the rights of this page have changed. */
   refresh() {
     if (!this.node.hidden && Boolean(this.filter) !== Boolean(this.router()?.authorised)) this.fill();
   }
@@ -100,6 +102,11 @@ export class Trace {
     this.button.disabled = true;
     try {
       const { trace } = await api.beginTrace(this.filter.value, Number(this.count.value));
+      // The panel may have been hidden meanwhile.
+      if (this.node.hidden) {
+        api.endTrace(trace).catch(() => {});
+        return;
+      }
       this.name = trace;
       [this.packets, this.packet, this.at] = [[], 0, 0];
       this.show();
@@ -108,8 +115,9 @@ export class Trace {
       this.read(trace);
     } catch (error) {
       this.say(error.message, true);
+    } finally {
+      this.button.disabled = false;
     }
-    this.button.disabled = false;
   }
 
   /** Reads the trace until it is over. */
@@ -198,7 +206,7 @@ export class Trace {
     on.disabled = at + 1 >= steps.length;
     setText(place, step ? `Step ${at + 1} of ${steps.length}: ${step.element} ${step.text}` : "");
     const before = steps.slice(0, at).findLast((s) => s.data !== null && s.part === step.part);
-    this.bytes.replaceChildren(...(step?.data ? [dump(step.data, before?.data)] : []));
+    this.bytes.replaceChildren(...(step?.data ? [dump(step, before)] : []));
   }
 
   /** Arrow keys, Home and End move in the lists. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the classes for DPDK's ports have in common. There is no DPDK here: the devices of the kernel are used in the way
+//! Common parts of the classes for DPDK's ports. There is no DPDK here: the devices of the kernel are used in the way
 //! that is best for each.
 
 use castanet_element::prelude::*;

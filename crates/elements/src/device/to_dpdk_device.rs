@@ -187,7 +187,7 @@ impl ToDpdkDevice {
     fn hw_bytes(&self) -> Counted {
         Counted(castanet_io::device::info(&self.out.device).map_or(0, |i| i.statistics.tx_bytes))
     }
-    /// Sets all counts to 0.
+    /// Sets the counts of packets to 0.
     #[write(button)]
     fn reset_counts(&mut self) {
         self.overflows.reset();

@@ -30,8 +30,11 @@ impl UnknownPort {
 /// The network devices below a folder of sysfs that have hardware, with its bus address, ordered by that.
 fn hardware(class: &Path) -> Vec<(String, String)> {
     let bus = |name: &str| {
-        let target = fs::read_link(class.join(name).join("device")).ok()?;
-        Some(target.file_name()?.to_str()?.to_string())
+        let device = fs::canonicalize(class.join(name).join("device")).ok()?;
+        let last = |path: &Path| Some(path.file_name()?.to_str()?.to_string());
+        let own = last(&device)?;
+        // A virtio device lies below the device of its bus.
+        if own.starts_with("virtio") { last(device.parent()?) } else { Some(own) }
     };
     let all = fs::read_dir(class).into_iter().flatten().flatten();
     let named = all.filter_map(|entry| entry.file_name().into_string().ok());
@@ -78,25 +81,36 @@ mod tests {
     #[test]
     fn ports_are_names_addresses_and_numbers() {
         let folder = tempfile::tempdir().unwrap();
-        let class = folder.path();
-        for (name, bus) in [("ens5", Some("0000:05:00.0")), ("ens3", Some("0000:03:00.1")), ("lo", None)] {
-            fs::create_dir(class.join(name)).unwrap();
+        let class = &folder.path().join("class");
+        let virtio = Some("0000:07:00.0/virtio10");
+        for (name, bus) in
+            [("ens5", Some("0000:05:00.0")), ("ens3", Some("0000:03:00.1")), ("lo", None), ("eth0", virtio)]
+        {
+            fs::create_dir_all(class.join(name)).unwrap();
             if let Some(bus) = bus {
-                symlink(format!("../../../{bus}"), class.join(name).join("device")).unwrap();
+                let device = folder.path().join("devices").join(bus);
+                fs::create_dir_all(&device).unwrap();
+                symlink(device, class.join(name).join("device")).unwrap();
             }
         }
-        let names = ["lo", "ens3", "ens5", "7"].map(String::from);
+        let names = ["lo", "ens3", "ens5", "eth0", "7"].map(String::from);
         let device = |port: &str| find(port, &names, hardware(class)).map_err(|e| e.help());
-        for (port, name) in
-            [("ens5", "ens5"), ("lo", "lo"), ("0", "ens3"), ("1", "ens5"), ("0000:05:00.0", "ens5")]
-        {
+        for (port, name) in [
+            ("ens5", "ens5"),
+            ("lo", "lo"),
+            ("0", "ens3"),
+            ("1", "ens5"),
+            ("0000:05:00.0", "ens5"),
+            ("2", "eth0"),
+        ] {
             assert_eq!(device(port).as_deref(), Ok(name), "{port}");
         }
         assert_eq!(device("03:00.1").as_deref(), Ok("ens3"));
+        assert_eq!(device("07:00.0").as_deref(), Ok("eth0"));
         assert_eq!(device("7").as_deref(), Ok("7"), "the name of a device comes first");
-        let help =
-            "write the name of a device, or a port: 0 or 0000:03:00.1 (ens3), 1 or 0000:05:00.0 (ens5)";
-        for port in ["2", "eth9", "05:00.1", ""] {
+        let help = "write the name of a device, or a port: 0 or 0000:03:00.1 (ens3), 1 or 0000:05:00.0 (ens5), \
+            2 or 0000:07:00.0 (eth0)";
+        for port in ["3", "eth9", "05:00.1", ""] {
             assert_eq!(device(port), Err(help.to_string()), "{port}");
         }
         assert!(

@@ -48,11 +48,11 @@ pub struct Outbox {
     told: Option<Refusal>,
 }
 
-/// What becomes of an element's turn after it has sent.
+/// The result of a send.
 pub enum Rest {
     /// All packets were sent.
     Nothing,
-    /// A watch or a timer will go on.
+    /// Packets are left; a watch or a timer will wake the element.
     Later,
 }
 
