@@ -8,7 +8,7 @@ use castanet_testkit::until;
 use common::{Bench, Live, Ran, objects};
 use nix::pty::{Winsize, openpty};
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -161,7 +161,7 @@ fn screen(terminal: &File) -> Arc<Mutex<Screen>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         // A terminal that nobody writes to any more fails with EIO.
-        for byte in from.bytes().map_while(Result::ok) {
+        for byte in BufReader::new(from).bytes().map_while(Result::ok) {
             bytes.push(byte);
             if let Ok(text) = std::str::from_utf8(&bytes) {
                 text.chars().for_each(|c| into.lock().unwrap().put(c));

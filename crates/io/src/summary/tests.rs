@@ -377,7 +377,8 @@ prop_compose! {
     ) -> (String, String) {
         let headers = match (&protocol[..], fragment.starts_with('0')) {
             (_, false) => 0,
-            ("T", _) => 32,
+            // The longest of the options take 16 bytes.
+            ("T", _) => 36,
             ("U" | "I", _) => 8,
             _ => 0,
         };
