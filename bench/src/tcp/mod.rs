@@ -2,7 +2,7 @@
 //! The figures of "A readable TCP in the Prolac protocol language" (SIGCOMM 1999, section 5) for the TCP of protocols/tcp, beside
 //! smoltcp and the kernel.
 //!
-//! Modules, bottom up: [`host`] (a host with a connection), `ours` and `theirs` (the implementations), [`echo`] and [`bulk`] (exchanges
+//! Modules, bottom up: `host` (a host with a connection), `ours` and `theirs` (the implementations), `echo` and `bulk` (exchanges
 //! in memory), [`contestant`] (what is compared), [`link`] (exchanges between namespaces), [`report`] and [`svg`].
 
 pub mod bulk;
