@@ -12,7 +12,7 @@ const APART: i64 = 10_000;
 /// The turns without any packet after which the transfer has failed. They last longer than any timeout of a connection that works.
 const PATIENCE: usize = 1_000_000;
 
-/// What a transfer took.
+/// The cost and the amount of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moved {
     /// Nanoseconds of the processor.

@@ -88,7 +88,7 @@ impl Contestant {
     }
 }
 
-/// What a run repeats.
+/// The work that a run repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// An echo of data of this size.

@@ -38,7 +38,7 @@ pub fn settle<H: Host>(pair: &mut [H; 2], now: i64) {
         let mut moved = false;
         while let Some(packet) = client.take() {
             server.input(packet, now);
-            // What the server has not sent as it took the packet.
+            // The server sends the rest that it did not send while it took the packet.
             server.discard(now);
             moved = true;
         }

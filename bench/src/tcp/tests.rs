@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const OPTIONS: Options = Options { buffer: 16_384, bare: false, burst: 1 };
 
-/// What a host sends has checksums that are right, and the headers that all contestants have.
+/// Packets have right checksums, and the headers that all contestants have.
 fn sends_whole_packets<H: Host>() {
     let mut pair = connected::<H>(OPTIONS, START);
     let [client, server] = &mut pair;

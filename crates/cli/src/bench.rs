@@ -108,6 +108,21 @@ fn run(text: &str) -> Result<instructions::Run, String> {
         .ok_or_else(|| "expected CONTESTANT,TRAFFIC,BATCH,OPTIMIZE,ROUNDS".to_string())
 }
 
+/// Whether instructions can be counted. If not, says why.
+fn can_count() -> bool {
+    let can = instructions::available();
+    if !can {
+        complain("no instructions counted: valgrind is not installed");
+    }
+    can
+}
+
+/// Returns the part of a benchmark that has this name.
+fn named<T: Copy, const N: usize>(parts: &[(&str, T); N], text: &str) -> Result<T, String> {
+    let part = parts.iter().find(|p| p.0 == text).map(|p| p.1);
+    part.ok_or_else(|| format!("expected one of {}", parts.map(|p| p.0).join(", ")))
+}
+
 /// Prints a warning if this is a debug build, whose figures are not meaningful.
 fn warn() {
     if cfg!(debug_assertions) {
@@ -166,16 +181,12 @@ fn measure(a: &Fig8) -> Result<(), String> {
     let optimize = !a.no_optimize;
     let settings = Settings { seconds: a.seconds, batches: a.batch.clone(), optimize };
     let mut results = fig8::run_all(&settings, |_| {})?;
-    if a.instructions {
-        if instructions::available() {
-            let program = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
-            for row in &mut results.rows {
-                let arguments = ["bench", "fig8", "--count"];
-                let mode = Mode { batch: row.batch, optimize };
-                row.instructions = Some(instructions::count(&program, &arguments, row.traffic, mode)?);
-            }
-        } else {
-            complain("no instructions counted: valgrind is not installed");
+    if a.instructions && can_count() {
+        let program = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
+        for row in &mut results.rows {
+            let arguments = ["bench", "fig8", "--count"];
+            let mode = Mode { batch: row.batch, optimize };
+            row.instructions = Some(instructions::count(&program, &arguments, row.traffic, mode)?);
         }
     }
     a.results.show(

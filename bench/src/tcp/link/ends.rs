@@ -52,7 +52,7 @@ fn source(mut stream: TcpStream) {
     while stream.write_all(&some).is_ok() {}
 }
 
-/// What a client is asked for.
+/// A request to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Echoes of 4 bytes; the answer is the nanoseconds of a round trip.

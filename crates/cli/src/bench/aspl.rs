@@ -4,11 +4,9 @@
 mod passes;
 
 use super::results::Results;
-use crate::load::complain;
 use castanet_bench::aspl::devices;
 use castanet_bench::aspl::measure::Counted;
 use castanet_bench::aspl::{PARTS, Part, Settings, report, run_all, svg};
-use castanet_bench::instructions;
 use castanet_bench::veth::Generator;
 use clap::Args;
 use passes::PASSES;
@@ -39,7 +37,7 @@ pub const EXAMPLES: &str = "Examples:
 /// `castanet bench aspl`.
 #[derive(Args)]
 pub struct Aspl {
-    /// What to measure: passes, elements, modularity, devices; default: the first three.
+    /// The parts to measure: passes, elements, modularity, devices; default: the first three.
     #[arg(value_name = "PART", value_parser = part)]
     parts: Vec<Part>,
     /// Total time of all measurements, in seconds, without that of counting instructions.
@@ -71,8 +69,7 @@ pub struct Aspl {
 }
 
 fn part(text: &str) -> Result<Part, String> {
-    let part = PARTS.into_iter().find(|p| p.0 == text).map(|p| p.1);
-    part.ok_or_else(|| format!("expected one of {}", PARTS.map(|p| p.0).join(", ")))
+    super::named(&PARTS, text)
 }
 
 pub fn counted(text: &str) -> Result<Counted, String> {
@@ -85,10 +82,7 @@ pub fn main(a: &Aspl) -> Result<(), String> {
         return run.run(Some(&passes::loader()));
     }
     super::warn();
-    let is_counted = a.instructions && instructions::available();
-    if a.instructions && !is_counted {
-        complain("no instructions counted: valgrind is not installed");
-    }
+    let is_counted = a.instructions && super::can_count();
     let default = [Part::Passes, Part::Elements, Part::Modularity];
     let settings = Settings {
         parts: if a.parts.is_empty() { default.to_vec() } else { a.parts.clone() },

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet bench classes`: what each class costs.
 
-use crate::load::{complain, write_out};
+use crate::load::write_out;
 use castanet_bench::aspl::measure::Counted;
 use castanet_bench::classes::{Settings, report, run_all, run_counted};
-use castanet_bench::instructions;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -60,10 +59,7 @@ pub fn main(a: &Classes) -> Result<(), String> {
         return run_counted(run);
     }
     super::warn();
-    let is_counted = a.instructions && instructions::available();
-    if a.instructions && !is_counted {
-        complain("no instructions counted: valgrind is not installed");
-    }
+    let is_counted = a.instructions && super::can_count();
     let program = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
     let results = run_all(&Settings {
         names: a.names.clone(),

@@ -2,8 +2,6 @@
 //! `castanet bench tcp`: the figures of the paper on TCP in Prolac.
 
 use super::results::Results;
-use crate::load::complain;
-use castanet_bench::instructions;
 use castanet_bench::tcp::contestant::{Counter, Run};
 use castanet_bench::tcp::{PARTS, Part, Settings, link, report, run_all, svg};
 use clap::Args;
@@ -33,7 +31,7 @@ pub const EXAMPLES: &str = "Examples:
 /// `castanet bench tcp`.
 #[derive(Args)]
 pub struct Tcp {
-    /// What to measure: echo, bulk, link; default: all.
+    /// The parts to measure: echo, bulk, link; default: all.
     #[arg(value_name = "PART", value_parser = part)]
     parts: Vec<Part>,
     /// Total time of all measurements, in seconds, without that of counting instructions.
@@ -53,8 +51,7 @@ pub struct Tcp {
 }
 
 fn part(text: &str) -> Result<Part, String> {
-    let part = PARTS.into_iter().find(|p| p.0 == text).map(|p| p.1);
-    part.ok_or_else(|| format!("expected one of {}", PARTS.map(|p| p.0).join(", ")))
+    super::named(&PARTS, text)
 }
 
 fn counted(text: &str) -> Result<Run, String> {
@@ -67,10 +64,7 @@ pub fn main(a: &Tcp) -> Result<(), String> {
         return run.run();
     }
     super::warn();
-    let is_counted = a.instructions && instructions::available();
-    if a.instructions && !is_counted {
-        complain("no instructions counted: valgrind is not installed");
-    }
+    let is_counted = a.instructions && super::can_count();
     let program = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
     let arguments = ["bench", "tcp", "--count"];
     let settings = Settings {

@@ -205,9 +205,9 @@ fn list() -> String {
     CHECKS.iter().map(|c| format!("{:<width$}  {}\n", c.name, c.about)).collect()
 }
 
-/// What an examination gave.
+/// The result of an examination.
 struct Examined {
-    /// What is printed.
+    /// The text to print.
     text: String,
     /// Whether nothing is left to mend.
     is_well: bool,

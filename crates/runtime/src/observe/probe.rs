@@ -214,7 +214,7 @@ impl Probe {
     /// become so.
     #[inline]
     fn passed(&self, call: &mut Call, port: usize, p: &mut Packet, now: i64) {
-        if p.mark() != 0 || call.mark != 0 {
+        if p.mark() != 0 || call.made && call.mark != 0 {
             self.passed_followed(call, port, p, now);
         } else if call.examines
             && let Some(trace) = self.traces.iter().find(|t| t.wants(p))
@@ -226,18 +226,12 @@ impl Probe {
         }
     }
 
-    /// Called for a packet that the element has passed on, if it is followed or was made during the call of a followed one.
+    /// Called for a packet that the element has passed on, if it is followed or was made from a followed one.
     #[cold]
     fn passed_followed(&self, call: &mut Call, port: usize, p: &mut Packet, now: i64) {
         let mark = p.mark();
         if mark == 0 {
-            if call.made {
-                self.tracer().add_part(call.mark, p, &self.site, call.input, port, now);
-            } else if call.examines
-                && let Some(trace) = self.traces.iter().find(|t| t.wants(p))
-            {
-                self.tracer().choose(trace, p, &self.site, port, now);
-            }
+            self.tracer().add_part(call.mark, p, &self.site, call.input, port, now);
         } else if call.found.contains(&mark) {
             self.tracer().add_part(mark, p, &self.site, call.input, port, now);
         } else {

@@ -12,7 +12,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// What the kernel says about its connections with the stack.
+/// The kernel's description of its connections with the stack.
 fn sockets() -> String {
     run("ss -Htino state established dst 10.77.0.2:7")
 }

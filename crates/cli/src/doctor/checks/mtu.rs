@@ -79,11 +79,14 @@ fn pair(host: &Host<'_>, scope: &Scope<'_>, of: &Use) -> Option<Finding> {
 }
 
 fn look(host: &Host<'_>, scope: &Scope<'_>) -> Result<Vec<Finding>, String> {
+    let mut out = found(host, scope);
+    agree(&mut out);
+    Ok(out)
+}
+
+fn found(host: &Host<'_>, scope: &Scope<'_>) -> Vec<Finding> {
     let mut out: Vec<Finding> = scope.uses.iter().filter_map(|u| pair(host, scope, u)).collect();
-    let Some(graph) = scope.graph else {
-        agree(&mut out);
-        return Ok(out);
-    };
+    let Some(graph) = scope.graph else { return out };
     for of in &scope.uses {
         let Some(from) = host.device(&of.device) else { continue };
         for to in
@@ -104,7 +107,6 @@ fn look(host: &Host<'_>, scope: &Scope<'_>) -> Result<Vec<Finding>, String> {
             }
         }
     }
-    agree(&mut out);
     for (e, mtu) in (0..graph.len()).filter_map(|e| Some((e, cuts_to(graph, e)?))) {
         for to in reached(graph, e).into_iter().filter_map(|f| device_of(host, scope, f)) {
             let b = &to.info;
@@ -119,7 +121,7 @@ fn look(host: &Host<'_>, scope: &Scope<'_>) -> Result<Vec<Finding>, String> {
             }
         }
     }
-    Ok(out)
+    out
 }
 
 #[cfg(test)]
