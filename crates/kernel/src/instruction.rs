@@ -46,6 +46,12 @@ pub mod code {
     pub const STORE: u8 = 0x63;
     /// Stores a constant to memory; add a size.
     pub const STORE_CONSTANT: u8 = 0x62;
+    /// Loads from memory with sign extension; add a size other than [`DW`].
+    pub const LOAD_SIGNED: u8 = 0x81;
+    /// Adds a register to memory in one step; add [`W`] or [`DW`]. The immediate is 0 or [`FETCH`].
+    pub const ATOMIC: u8 = 0xc3;
+    /// Immediate of [`ATOMIC`]: the register receives the value before the addition.
+    pub const FETCH: i32 = 1;
     /// Size: 4 bytes.
     pub const W: u8 = 0x00;
     /// Size: 2 bytes.
@@ -70,7 +76,7 @@ pub mod code {
     pub const SUB: u8 = 0x10;
     /// Arithmetic: multiplication.
     pub const MUL: u8 = 0x20;
-    /// Arithmetic: unsigned division; 0 if the divisor is 0.
+    /// Arithmetic: division; 0 if the divisor is 0. Unsigned if the offset is 0, signed if it is 1.
     pub const DIV: u8 = 0x30;
     /// Arithmetic: bitwise or.
     pub const OR: u8 = 0x40;
@@ -80,14 +86,18 @@ pub mod code {
     pub const LSH: u8 = 0x60;
     /// Arithmetic: logical shift to the right.
     pub const RSH: u8 = 0x70;
-    /// Arithmetic: unsigned remainder; the dividend if the divisor is 0.
+    /// Arithmetic: negation, without a second operand.
+    pub const NEG: u8 = 0x80;
+    /// Arithmetic: remainder; the dividend if the divisor is 0. Unsigned if the offset is 0, signed if it is 1.
     pub const MOD: u8 = 0x90;
     /// Arithmetic: bitwise exclusive or.
     pub const XOR: u8 = 0xa0;
-    /// Arithmetic: copy.
+    /// Arithmetic: copy. With [`REGISTER`], an offset of 8, 16 or 32 copies that many bits with sign extension.
     pub const MOV: u8 = 0xb0;
-    /// Arithmetic of class [`ALU`]: to network order if combined with [`REGISTER`], else from little-endian order. The
-    /// immediate is the width in bits: 16, 32 or 64.
+    /// Arithmetic: arithmetic shift to the right.
+    pub const ARSH: u8 = 0xc0;
+    /// Arithmetic of class [`ALU`]: to network order if combined with [`REGISTER`], else from little-endian order. Of
+    /// class [`ALU64`]: reverses the bytes. The immediate is the width in bits: 16, 32 or 64.
     pub const END: u8 = 0xd0;
     /// Jump: always.
     pub const JA: u8 = 0x00;
@@ -101,10 +111,18 @@ pub mod code {
     pub const JSET: u8 = 0x40;
     /// Jump: not equal.
     pub const JNE: u8 = 0x50;
+    /// Jump: greater, signed.
+    pub const JSGT: u8 = 0x60;
+    /// Jump: greater or equal, signed.
+    pub const JSGE: u8 = 0x70;
     /// Jump: less, unsigned.
     pub const JLT: u8 = 0xa0;
     /// Jump: less or equal, unsigned.
     pub const JLE: u8 = 0xb0;
+    /// Jump: less, signed.
+    pub const JSLT: u8 = 0xc0;
+    /// Jump: less or equal, signed.
+    pub const JSLE: u8 = 0xd0;
     /// Calls the helper function whose number is the immediate.
     pub const CALL: u8 = 0x85;
     /// Ends the program. Register 0 is the result.
@@ -117,6 +135,8 @@ pub mod helper {
     pub const MAP_LOOKUP: i32 = 1;
     /// Sets the value of a key in a map.
     pub const MAP_UPDATE: i32 = 2;
+    /// Removes a key from a map.
+    pub const MAP_DELETE: i32 = 3;
     /// Returns the time since boot in nanoseconds.
     pub const KTIME: i32 = 5;
     /// Returns a pseudo-random number of 32 bits.
@@ -127,6 +147,8 @@ pub mod helper {
     pub const REDIRECT_MAP: i32 = 51;
     /// Moves the start of the metadata before the frame.
     pub const ADJUST_META: i32 = 54;
+    /// Returns the length of the frame.
+    pub const LENGTH: i32 = 188;
     /// Moves the end of the frame.
     pub const ADJUST_TAIL: i32 = 65;
 }

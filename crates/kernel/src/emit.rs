@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Puts the fragments of a program in order, and makes its instructions.
+
+use crate::assembly::{Assembly, CONTEXT, COUNTERS, Emitter, FRAME, STACK, Target, context};
+use crate::code::{Refused, stack};
+use crate::compile::{Fragment, Program, Reasons, Report, Router, Way, lost};
+use crate::handover;
+use crate::instruction::{code, helper};
+use crate::state::State;
+use crate::step::{MapName, Size, Step};
+use std::collections::BTreeMap;
+
+/// Results of XDP programs.
+mod result {
+    pub const DROP: i64 = 1;
+    pub const PASS: i64 = 2;
+    pub const REDIRECT: i32 = 4;
+}
+
+/// The most counters of a router: the kernel's limit for a value of an array with a value for each processor is 32 kB.
+const COUNTER_LIMIT: usize = 4096;
+/// The register that keeps a number across calls. No value is alive where it is used.
+const KEPT: u8 = 8;
+
+/// What the end of a program does. Exits that end alike share the code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Tail {
+    /// Passes the frame to user level. The words are the annotation words that the record has.
+    Up { shortened: bool, words: Vec<usize> },
+    /// Sends the frame by a device.
+    Send { data: i32, shortened: bool },
+    /// Passes the frame to the host.
+    Host { data: i32, shortened: bool },
+    /// Counts a frame that could not be moved, and drops it.
+    Lost,
+}
+
+struct Out<'a> {
+    assembly: Assembly,
+    router: &'a mut Router,
+    tails: Vec<Tail>,
+    lost: u32,
+}
+
+/// Makes the program.
+pub(crate) fn emit(
+    fragments: &[Fragment],
+    mut elements: BTreeMap<u32, Report>,
+    router: &mut Router,
+    (element, reasons): (u32, Reasons),
+) -> Result<Program, Refused> {
+    let counter = lost(element, reasons);
+    let counters = &mut router.shared.counters;
+    let at = counters.iter().position(|c| *c == counter).unwrap_or_else(|| {
+        counters.push(counter);
+        counters.len() - 1
+    });
+    if counters.len() > COUNTER_LIMIT {
+        return Err("the router has too many counters".into());
+    }
+    let mut out = Out { assembly: Assembly::default(), router, tails: Vec::new(), lost: at as u32 };
+    out.begin();
+    // The rest of fragments whose first exit has led to another fragment: the fragment, the step and the exit to go on with.
+    let mut rest = vec![(0, 0, 0)];
+    while let Some((number, step, exit)) = rest.pop() {
+        out.run(fragments, (number, step, exit), &mut rest, &mut elements);
+    }
+    let mut done = 0;
+    while done < out.tails.len() {
+        out.tail(done);
+        done += 1;
+    }
+    out.assembly.link()?;
+    let Assembly { instructions, maps, .. } = out.assembly;
+    Ok(Program { instructions, maps, elements })
+}
+
+impl Out<'_> {
+    /// The code before the first fragment: finds the counters of this processor.
+    fn begin(&mut self) {
+        let a = &mut self.assembly;
+        a.copy(CONTEXT, 1);
+        a.store_constant(STACK, -4, 0, Size::Word);
+        a.map(1, MapName::Counters);
+        a.copy(2, STACK);
+        a.add(2, -4);
+        a.call(helper::MAP_LOOKUP);
+        a.copy(COUNTERS, 0);
+        // The entry always exists, but the kernel's verifier does not know that.
+        a.push(code::JUMP | code::JNE, 0, 0, 2, 0);
+        a.constant(0, result::DROP);
+        a.push(code::EXIT, 0, 0, 0, 0);
+        a.load(FRAME, CONTEXT, context::DATA.into(), Size::Word);
+    }
+
+    /// Makes the instructions of a fragment up to its first exit, then those of the fragment that this exit leads to, and so
+    /// on. The rests of these fragments follow later.
+    fn run(
+        &mut self,
+        fragments: &[Fragment],
+        (mut number, mut from, mut exit): (usize, usize, usize),
+        rest: &mut Vec<(usize, usize, usize)>,
+        elements: &mut BTreeMap<u32, Report>,
+    ) {
+        while let Some(fragment) = fragments.get(number) {
+            if from == 0 {
+                if self.assembly.is_placed(Target::Fragment(number)) {
+                    return;
+                }
+                self.assembly.place(Target::Fragment(number));
+            }
+            let before = self.assembly.instructions.len();
+            let steps = fragment.steps.get(from..).unwrap_or_default();
+            let end = steps.iter().position(|s| matches!(s, Step::Exit(_))).unwrap_or(steps.len());
+            let mut emitter = Emitter { out: &mut self.assembly, fragment: number, places: &fragment.places };
+            steps.iter().take(end).for_each(|s| emitter.step(s));
+            if from + end + 1 < fragment.steps.len() {
+                rest.push((number, from + end + 1, exit + 1));
+            }
+            let next = fragment.ways.get(exit).and_then(|way| self.exit(way));
+            if let Some(report) = elements.get_mut(&fragment.element) {
+                report.instructions += self.assembly.instructions.len() - before;
+            }
+            match next {
+                Some(next) => (number, from, exit) = (next, 0, 0),
+                None => return,
+            }
+        }
+    }
+
+    /// Makes the instructions of an exit. Returns the fragment that must follow.
+    fn exit(&mut self, way: &Way) -> Option<usize> {
+        match way {
+            Way::Fragment(next) => {
+                let target = Target::Fragment(*next);
+                if !self.assembly.is_placed(target) {
+                    return Some(*next);
+                }
+                self.assembly.go(target);
+            }
+            Way::Drop => {
+                self.assembly.constant(0, result::DROP);
+                self.assembly.push(code::EXIT, 0, 0, 0, 0);
+            }
+            Way::Up(point) => {
+                let state = self.router.points.get(*point as usize).map(|p| &p.state)?;
+                let (shortened, words) = (state.shortened, state.dynamic_words().collect());
+                self.assembly.constant(KEPT, i64::from(*point));
+                self.go(Tail::Up { shortened, words });
+            }
+            Way::Send(device, State { data, shortened, .. }) => {
+                self.assembly.constant(KEPT, i64::from(*device));
+                self.go(Tail::Send { data: *data, shortened: *shortened });
+            }
+            Way::Host(State { data, shortened, .. }) => {
+                self.go(Tail::Host { data: *data, shortened: *shortened });
+            }
+        }
+        None
+    }
+
+    /// The target for a tail.
+    fn target(&mut self, tail: Tail) -> Target {
+        let at = self.tails.iter().position(|t| *t == tail).unwrap_or_else(|| {
+            self.tails.push(tail);
+            self.tails.len() - 1
+        });
+        Target::Tail(at)
+    }
+    fn go(&mut self, tail: Tail) {
+        let target = self.target(tail);
+        self.assembly.go(target);
+    }
+
+    fn tail(&mut self, number: usize) {
+        let Some(tail) = self.tails.get(number).cloned() else { return };
+        self.assembly.place(Target::Tail(number));
+        match tail {
+            Tail::Up { shortened, words } => self.up(shortened, &words),
+            Tail::Send { data, shortened } => {
+                self.move_ends(data, shortened);
+                let a = &mut self.assembly;
+                a.map(1, MapName::Devices);
+                a.copy(2, KEPT);
+                a.constant(3, result::DROP);
+                a.call(helper::REDIRECT_MAP);
+                let lost = self.target(Tail::Lost);
+                self.assembly.jump(code::JUMP | code::JNE, 0, 0, result::REDIRECT, lost);
+                self.assembly.push(code::EXIT, 0, 0, 0, 0);
+            }
+            Tail::Host { data, shortened } => {
+                self.move_ends(data, shortened);
+                self.assembly.constant(0, result::PASS);
+                self.assembly.push(code::EXIT, 0, 0, 0, 0);
+            }
+            Tail::Lost => {
+                let a = &mut self.assembly;
+                let offset = self.lost.cast_signed() * 8;
+                a.load(1, COUNTERS, offset, Size::Double);
+                a.add(1, 1);
+                a.store(COUNTERS, offset, 1, Size::Double);
+                a.constant(0, result::DROP);
+                a.push(code::EXIT, 0, 0, 0, 0);
+            }
+        }
+    }
+
+    /// Calls a function that takes the context and the number in register 2. Frames for which it fails are lost.
+    fn adjust(&mut self, function: i32) {
+        self.assembly.copy(1, CONTEXT);
+        self.assembly.call(function);
+        let lost = self.target(Tail::Lost);
+        self.assembly.jump(code::JUMP | code::JNE, 0, 0, 0, lost);
+    }
+
+    /// Makes the frame begin and end where the packet does.
+    fn move_ends(&mut self, data: i32, shortened: bool) {
+        if shortened {
+            let a = &mut self.assembly;
+            a.copy(1, CONTEXT);
+            a.call(helper::LENGTH);
+            a.load(2, STACK, stack::END, Size::Double);
+            a.push(code::ALU64 | code::SUB | code::REGISTER, 2, 0, 0, 0);
+            // Most packets fill their frames.
+            let calls = 3;
+            a.push(code::JUMP | code::JEQ, 2, 0, calls, 0);
+            self.adjust(helper::ADJUST_TAIL);
+        }
+        if data != 0 {
+            self.assembly.constant(2, data.into());
+            self.adjust(helper::ADJUST_HEAD);
+        }
+    }
+
+    /// Puts a record before the frame, and passes both to the socket of the queue.
+    fn up(&mut self, shortened: bool, words: &[usize]) {
+        let first = handover::first(self.router.generation);
+        let length = handover::length(shortened, words.len()).cast_signed();
+        let a = &mut self.assembly;
+        a.copy(1, CONTEXT);
+        a.constant(2, (-length).into());
+        a.call(helper::ADJUST_META);
+        // If the driver does not support metadata, the record becomes the start of the frame.
+        a.load(1, CONTEXT, context::META.into(), Size::Word);
+        a.load(2, CONTEXT, context::DATA.into(), Size::Word);
+        let by_head = 6;
+        a.push(code::JUMP | code::JEQ, 0, 0, by_head, 0);
+        a.constant(2, (-length).into());
+        self.adjust(helper::ADJUST_HEAD);
+        let a = &mut self.assembly;
+        a.load(1, CONTEXT, context::DATA.into(), Size::Word);
+        a.load(2, CONTEXT, context::DATA_END.into(), Size::Word);
+        a.copy(3, 1);
+        a.add(3, length);
+        let lost = self.target(Tail::Lost);
+        let a = &mut self.assembly;
+        a.jump(code::JUMP | code::JGT | code::REGISTER, 3, 2, 0, lost);
+        a.store_constant(1, 0, first.cast_signed(), Size::Word);
+        a.store(1, 4, KEPT, Size::Word);
+        let mut at = 8;
+        if shortened {
+            a.load(2, STACK, stack::END, Size::Double);
+            a.store(1, at, 2, Size::Word);
+            at += 4;
+        }
+        for word in words {
+            a.load(2, STACK, stack::ANNOTATIONS + 4 * *word as i32, Size::Word);
+            a.store(1, at, 2, Size::Word);
+            at += 4;
+        }
+        a.store_constant(1, at, handover::last(length.cast_unsigned()).cast_signed(), Size::Word);
+        a.map(1, MapName::Sockets);
+        a.load(2, CONTEXT, context::QUEUE.into(), Size::Word);
+        a.constant(3, result::DROP);
+        a.call(helper::REDIRECT_MAP);
+        self.assembly.jump(code::JUMP | code::JNE, 0, 0, result::REDIRECT, lost);
+        self.assembly.push(code::EXIT, 0, 0, 0, 0);
+    }
+}

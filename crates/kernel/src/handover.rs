@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The record that precedes a frame on its way to user level.
+//!
+//! It has words of four bytes in the order of the processor: a mark with the generation of the programs, the number of the
+//! [`Point`] at which the packet continues, the end of the packet if it was shortened, the annotation words that the point
+//! does not know, and a mark with the length of the record. The driver keeps the record before the frame, as metadata. If the driver has
+//! none, the record is the start of the frame.
+
+use crate::compile::Point;
+use crate::state::WORDS;
+
+/// The first word of each record, without the generation in its lower half.
+const FIRST: u32 = 0x4361_0000;
+/// The last word of each record, without the length of the record in its lower half.
+const LAST: u32 = 0x7374_0000;
+
+/// The first word of the records of a generation of programs.
+pub(crate) fn first(generation: u16) -> u32 {
+    FIRST | u32::from(generation)
+}
+
+/// The last word of records of this length.
+pub(crate) fn last(length: u32) -> u32 {
+    LAST | length & 0xffff
+}
+
+/// The length of the longest record in bytes.
+pub const LONGEST: usize = 4 * (4 + WORDS);
+
+/// The length of a record with this many annotation words.
+pub(crate) fn length(shortened: bool, words: usize) -> u32 {
+    (12 + 4 * usize::from(shortened) + 4 * words) as u32
+}
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Where the packet continues.
+    pub point: &'a Point,
+    /// The end of the packet, from the start of the frame; `None` if it ends with the frame.
+    pub end: Option<u32>,
+    /// All annotation bytes.
+    pub annotations: [u8; crate::state::ANNOTATIONS],
+    /// The length of the record in bytes.
+    pub length: usize,
+}
+
+/// The points of one generation of programs.
+#[derive(Clone, Debug, Default)]
+pub struct Points {
+    /// The number of the generation.
+    pub generation: u16,
+    /// The points, by their numbers.
+    pub points: Vec<Point>,
+}
+
+/// What was found before a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// No record: the frame comes from a program without records.
+    Nothing,
+    /// The record of another generation, or one that cannot be read.
+    Foreign,
+    /// A record as metadata before the frame.
+    Before(Record<'a>),
+    /// A record as the start of the frame.
+    Inside(Record<'a>),
+}
+
+impl Points {
+    /// Reads the record that begins with `bytes`.
+    fn read(&self, bytes: &[u8]) -> Option<Record<'_>> {
+        let (words, _) = bytes.as_chunks::<4>();
+        let word = |i: usize| words.get(i).map(|w| u32::from_ne_bytes(*w));
+        if word(0)? != first(self.generation) {
+            return None;
+        }
+        let point = self.points.get(word(1)? as usize)?;
+        let mut at = 2;
+        let end = if point.state.shortened {
+            at += 1;
+            Some(word(2)?)
+        } else {
+            None
+        };
+        let mut annotations = point.state.annotations.map(Option::unwrap_or_default);
+        for i in point.state.dynamic_words() {
+            let (all, _) = annotations.as_chunks_mut::<4>();
+            *all.get_mut(i)? = *words.get(at)?;
+            at += 1;
+        }
+        let length = 4 * (at + 1);
+        (word(at)? == last(length as u32)).then_some(Record { point, end, annotations, length })
+    }
+
+    /// Reads the record of a received frame. `before` are the bytes before the frame, as far as the buffer goes.
+    pub fn find(&self, before: &[u8], frame: &[u8]) -> Found<'_> {
+        let word = |w: &[u8; 4]| u32::from_ne_bytes(*w);
+        if let Some(length) =
+            before.last_chunk().map(word).map(|w| w ^ LAST).filter(|n| *n as usize <= LONGEST)
+        {
+            let start = before.len().checked_sub(length as usize);
+            let record = start.and_then(|s| before.get(s..)).and_then(|b| self.read(b));
+            return record.filter(|r| r.length == length as usize).map_or(Found::Foreign, Found::Before);
+        }
+        match frame.first_chunk().map(word) {
+            Some(w) if w & 0xffff_0000 == FIRST => self.read(frame).map_or(Found::Foreign, Found::Inside),
+            _ => Found::Nothing,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Assigns registers to the values of one element's code (linear scan). Jumps lead only forward, so a value lives from its
+//! first computation to its last use.
+
+use crate::code::stack;
+use crate::step::Step;
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In a register.
+    Register(u8),
+    /// On the stack, at this offset.
+    Stack(i32),
+}
+
+/// Registers that calls change.
+const SHORT_LIVED: [u8; 4] = [1, 2, 3, 4];
+/// Registers that calls keep.
+const LONG_LIVED: [u8; 1] = [8];
+/// The last byte of the stack that programs may use.
+const END: i32 = -512;
+
+struct Life {
+    value: usize,
+    from: usize,
+    to: usize,
+    /// Whether a call lies between.
+    crosses: bool,
+}
+
+fn lives(steps: &[Step], values: u32) -> Vec<Life> {
+    let mut spans: Vec<Option<(usize, usize)>> = vec![None; values as usize];
+    let mut extend = |value: u32, at: usize| {
+        if let Some(span) = spans.get_mut(value as usize) {
+            let (from, _) = span.unwrap_or((at, at));
+            *span = Some((from, at));
+        }
+    };
+    for (at, step) in steps.iter().enumerate() {
+        step.used().into_iter().flatten().for_each(|v| extend(v.0, at));
+        step.computed().into_iter().for_each(|v| extend(v.0, at));
+    }
+    let calls: Vec<usize> = (0..steps.len()).filter(|&i| steps.get(i).is_some_and(Step::calls)).collect();
+    let mut lives: Vec<Life> = spans
+        .into_iter()
+        .enumerate()
+        .filter_map(|(value, span)| {
+            let (from, to) = span?;
+            Some(Life { value, from, to, crosses: calls.iter().any(|&c| from < c && c < to) })
+        })
+        .collect();
+    lives.sort_by_key(|l| l.from);
+    lives
+}
+
+/// Returns the place of each value. None if the stack is too small.
+pub(crate) fn assign(steps: &[Step], values: u32) -> Option<Vec<Place>> {
+    let mut places = vec![Place::Register(0); values as usize];
+    // The registers in use, with the step at which each becomes free.
+    let mut busy: Vec<(u8, usize)> = Vec::new();
+    let mut spilled = 0;
+    for life in lives(steps, values) {
+        // An operand that is used for the last time gives its register to the result.
+        busy.retain(|(_, until)| *until > life.from);
+        let is_free = |r: &&u8| busy.iter().all(|(b, _)| b != *r);
+        let long = LONG_LIVED.iter().find(is_free);
+        let found = if life.crosses { long } else { SHORT_LIVED.iter().find(is_free).or(long) };
+        let place = match found {
+            Some(&register) => {
+                busy.push((register, life.to));
+                Place::Register(register)
+            }
+            None => {
+                let offset = stack::SPILLED - 8 * spilled;
+                spilled += 1;
+                if offset < END {
+                    return None;
+                }
+                Place::Stack(offset)
+            }
+        };
+        if let Some(p) = places.get_mut(life.value) {
+            *p = place;
+        }
+    }
+    Some(places)
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The intermediate code of lowered elements: steps on values. Jumps lead forward only.
+
+use crate::state::State;
+
+/// A value that a program computes. It has 64 bits, of which loads and arithmetic on fewer bits leave the upper ones 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Value(pub(crate) u32);
+
+/// The second operand of arithmetic and tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// A computed value.
+    Value(Value),
+    /// A constant. Constants above 31 bits take two instructions.
+    Constant(i64),
+}
+
+impl From<Value> for Operand {
+    fn from(value: Value) -> Operand {
+        Operand::Value(value)
+    }
+}
+
+impl From<i64> for Operand {
+    fn from(n: i64) -> Operand {
+        Operand::Constant(n)
+    }
+}
+
+impl From<u32> for Operand {
+    fn from(n: u32) -> Operand {
+        Operand::Constant(i64::from(n))
+    }
+}
+
+/// The number of bytes that a load or a store moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// One byte.
+    Byte,
+    /// Two bytes.
+    Half,
+    /// Four bytes.
+    Word,
+    /// Eight bytes.
+    Double,
+}
+
+impl Size {
+    /// The number of bytes.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Size::Byte => 1,
+            Size::Half => 2,
+            Size::Word => 4,
+            Size::Double => 8,
+        }
+    }
+}
+
+/// Where a load or a store finds its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// The frame.
+    Frame,
+    /// The stack; offsets are negative.
+    Stack,
+    /// The value of a table's entry.
+    Entry(Value),
+}
+
+/// Arithmetic on 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Addition.
+    Add,
+    /// Subtraction.
+    Subtract,
+    /// Multiplication.
+    Multiply,
+    /// Unsigned division.
+    Divide,
+    /// Remainder of an unsigned division.
+    Remainder,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+    /// Shift to the left.
+    ShiftLeft,
+    /// Logical shift to the right.
+    ShiftRight,
+}
+
+/// A comparison of unsigned numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// The operands are equal.
+    Equal,
+    /// The operands differ.
+    Differ,
+    /// The first operand is greater.
+    Greater,
+    /// The first operand is at least the second.
+    AtLeast,
+    /// The first operand is less.
+    Less,
+    /// The first operand is at most the second.
+    AtMost,
+    /// The operands have a bit in common.
+    Common,
+}
+
+impl Test {
+    /// Whether the test holds for two numbers.
+    pub fn holds(self, left: u32, right: u32) -> bool {
+        match self {
+            Test::Equal => left == right,
+            Test::Differ => left != right,
+            Test::Greater => left > right,
+            Test::AtLeast => left >= right,
+            Test::Less => left < right,
+            Test::AtMost => left <= right,
+            Test::Common => left & right != 0,
+        }
+    }
+}
+
+/// A place in the code of an element that jumps lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Label(pub(crate) u32);
+
+/// A number that programs count, and the handlers and the ledger show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Counter {
+    /// A count that an element declares: its name, and the index of the number if the count has a label.
+    Own(u32, &'static str, u32),
+    /// Packets that an element dropped for a reason.
+    Dropped(u32, u16),
+    /// Packets that entered the router at an element.
+    Entered(u32),
+    /// Packets that left the router at an element.
+    Left(u32),
+}
+
+/// A map that programs use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MapName {
+    /// The numbers that the program counts: an array with one value for each processor.
+    Counters,
+    /// The AF_XDP sockets of the device, by receive queue.
+    Sockets,
+    /// The devices that frames leave by, by the numbers in [`Program::devices`](crate::Program::devices).
+    Devices,
+    /// A table of an element: the number of the element, and that of the table in the element.
+    Table(u32, u32),
+}
+
+/// What a packet does when the code of an element ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It continues at an output of the element.
+    Next(u32, State),
+    /// It continues in the router at user level, at an input of the element.
+    Up(u32, State),
+    /// It leaves by a device.
+    Send(u32, State),
+    /// It ends.
+    Drop,
+    /// The host's own network stack gets it.
+    Host(State),
+}
+
+/// A step of the code of an element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Constant {
+        to: Value,
+        n: i64,
+    },
+    Load {
+        to: Value,
+        base: Base,
+        offset: i32,
+        size: Size,
+    },
+    Store {
+        base: Base,
+        offset: i32,
+        size: Size,
+        from: Operand,
+    },
+    Arithmetic {
+        operation: Arithmetic,
+        to: Value,
+        left: Value,
+        right: Operand,
+    },
+    /// Converts between network order and the order of the processor.
+    Swap {
+        to: Value,
+        from: Value,
+        size: Size,
+    },
+    /// Jumps if the test holds. Compares 32 bits, or 64 if `wide`.
+    Branch {
+        test: Test,
+        left: Value,
+        right: Operand,
+        wide: bool,
+        to: Label,
+    },
+    Jump(Label),
+    Bind(Label),
+    /// Jumps if the frame is shorter than `end` bytes.
+    Present {
+        end: u32,
+        otherwise: Label,
+    },
+    /// The length of the frame.
+    Length {
+        to: Value,
+    },
+    /// Jumps if the test holds for the length of the frame and the number, of which `plus` is a constant part.
+    BranchLength {
+        test: Test,
+        than: Operand,
+        plus: i32,
+        to: Label,
+    },
+    /// Looks up the key at `key` on the stack. The value is the address of the entry, or 0.
+    LookUp {
+        table: MapName,
+        key: i32,
+        to: Value,
+    },
+    /// Moves the start of the frame by `by` bytes. Jumps if there is no room.
+    MoveStart {
+        by: i32,
+        otherwise: Label,
+    },
+    Count {
+        counter: u32,
+        by: Operand,
+    },
+    Exit(Exit),
+}
+
+impl Step {
+    /// The value that the step computes.
+    pub fn computed(&self) -> Option<Value> {
+        match *self {
+            Step::Constant { to, .. }
+            | Step::Load { to, .. }
+            | Step::Arithmetic { to, .. }
+            | Step::Swap { to, .. }
+            | Step::Length { to }
+            | Step::LookUp { to, .. } => Some(to),
+            _ => None,
+        }
+    }
+
+    /// The values that the step uses.
+    pub fn used(&self) -> [Option<Value>; 2] {
+        let of = |o: &Operand| if let Operand::Value(v) = o { Some(*v) } else { None };
+        let base = |b: &Base| if let Base::Entry(v) = b { Some(*v) } else { None };
+        match self {
+            Step::Load { base: b, .. } => [base(b), None],
+            Step::Store { base: b, from, .. } => [base(b), of(from)],
+            Step::Arithmetic { left, right, .. } | Step::Branch { left, right, .. } => {
+                [Some(*left), of(right)]
+            }
+            Step::Swap { from, .. } => [Some(*from), None],
+            Step::Count { by, .. } => [of(by), None],
+            Step::BranchLength { than, .. } => [of(than), None],
+            _ => [None, None],
+        }
+    }
+
+    /// Whether the step calls a function of the kernel, which changes registers 0 to 5.
+    pub fn calls(&self) -> bool {
+        matches!(self, Step::LookUp { .. } | Step::MoveStart { .. } | Step::Length { .. })
+    }
+}
