@@ -154,8 +154,9 @@ fn serve_until_end(args: &Opener) -> std::io::Result<()> {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
-    // CAP_BPF is for TCX links: filters that the kernel removes when the router ends.
-    privilege::keep_only(privilege::DEVICES | CapabilitySet::BPF)?;
+    // CAP_BPF is for TCX links: filters that the kernel removes when the router ends. CAP_PERFMON is for compiled XDP programs,
+    // which compute addresses in a frame.
+    privilege::keep_only(privilege::DEVICES | CapabilitySet::BPF | CapabilitySet::PERFMON)?;
     let line: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned()?;
     let null = std::fs::File::open("/dev/null")?;
     rustix::stdio::dup2_stdin(null)?;

@@ -10,8 +10,9 @@ mod serve;
 
 pub use serve::serve;
 
-use crate::device::xdp::XdpMode;
+use crate::device::xdp::{LOAD, MapShape, XdpMode};
 use crate::device::{DeviceError, OPEN_SOCKET, Setup};
+use castanet_kernel::Instruction;
 use parking_lot::Mutex;
 use request::{Reply, Request};
 use rustix::io::Errno;
@@ -172,6 +173,25 @@ impl Client {
     ) -> Result<(), DeviceError> {
         let request = Request::XdpStart { attachment, queue, socket };
         self.ask(name, "pass frames to an AF_XDP socket", &request).map(drop)
+    }
+    /// Requests a map for programs. Returns its number and its descriptor.
+    pub(crate) fn map(&self, name: &str, shape: MapShape) -> Result<(u32, OwnedFd), DeviceError> {
+        let (text, fd) = self.ask_for_fd(name, LOAD, &Request::XdpMap { device: name.to_owned(), shape })?;
+        let number = text.parse().map_err(|_| DeviceError::from_errno(name, LOAD, Errno::BADMSG))?;
+        Ok((number, fd))
+    }
+    /// Makes the device of an attachment run a program. Maps have their numbers; 0 is the map of the device's sockets.
+    pub(crate) fn load(
+        &self,
+        name: &str,
+        attachment: u32,
+        program: &[Instruction],
+    ) -> Result<(), DeviceError> {
+        for some in program.chunks(LONGEST / 16 - 8) {
+            let instructions = some.to_vec();
+            self.ask(name, LOAD, &Request::XdpCode { attachment, instructions })?;
+        }
+        self.ask(name, LOAD, &Request::XdpLoad { attachment }).map(drop)
     }
     /// Ends an attachment, or closes the other process's descriptor of an AF_XDP socket.
     pub(crate) fn forget(&self, name: &str, number: u32) -> Result<(), DeviceError> {

@@ -2,7 +2,9 @@
 //! Requests of the router to the process that opens devices, and the answers. Requests and answers are words
 //! separated by spaces.
 
+use crate::device::xdp::{MapKind, MapShape};
 use crate::device::{DeviceError, Setup};
+use castanet_kernel::Instruction;
 use rustix::io::Errno;
 use std::net::Ipv4Addr;
 
@@ -29,6 +31,13 @@ pub enum Request {
     XdpStart { attachment: u32, queue: u32, socket: u32 },
     /// End an attachment, or close a descriptor of an AF_XDP socket.
     XdpForget { number: u32 },
+    /// Make a map for the programs of devices, of which `device` is one.
+    XdpMap { device: String, shape: MapShape },
+    /// Add instructions to the next program of an attachment.
+    XdpCode { attachment: u32, instructions: Vec<Instruction> },
+    /// Make the device of an attachment run the instructions that were added, in which maps have the numbers of
+    /// [`Request::XdpMap`]; 0 is the map of the device's sockets.
+    XdpLoad { attachment: u32 },
     /// Open a raw socket for an IP protocol.
     Raw { protocol: u8 },
     /// The first configuration is ready. Later requests are checked against the list of allowed devices.
@@ -79,6 +88,32 @@ fn flag(word: &str, yes: &str, no: &str) -> Option<bool> {
     (word == yes || word == no).then_some(word == yes)
 }
 
+/// An instruction as a number.
+fn number_of(i: Instruction) -> u64 {
+    u64::from(i.code) << 56
+        | u64::from(i.registers) << 48
+        | u64::from(i.offset.cast_unsigned()) << 32
+        | u64::from(i.immediate.cast_unsigned())
+}
+
+/// Parses instructions, of 16 hexadecimal digits each.
+fn instructions(hex: &str) -> Option<Vec<Instruction>> {
+    let (digits, rest) = hex.as_bytes().as_chunks::<16>();
+    let one = |digits: &[u8; 16]| {
+        let n = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        Some(Instruction {
+            code: (n >> 56) as u8,
+            registers: (n >> 48) as u8,
+            offset: (n >> 32) as i16,
+            immediate: n as i32,
+        })
+    };
+    if !rest.is_empty() {
+        return None;
+    }
+    digits.iter().map(one).collect()
+}
+
 impl Request {
     /// The request as text.
     pub fn text(&self) -> String {
@@ -100,6 +135,14 @@ impl Request {
                 format!("xdp-start {attachment} {queue} {socket}")
             }
             Request::XdpForget { number } => format!("xdp-forget {number}"),
+            Request::XdpMap { device, shape: MapShape { kind, key, value, entries } } => {
+                format!("xdp-map {} {} {key} {value} {entries}", name(device), kind.name())
+            }
+            Request::XdpCode { attachment, instructions } => {
+                let hex: String = instructions.iter().map(|i| format!("{:016x}", number_of(*i))).collect();
+                format!("xdp-code {attachment} {hex}")
+            }
+            Request::XdpLoad { attachment } => format!("xdp-load {attachment}"),
             Request::Raw { protocol } => format!("raw {protocol}"),
             Request::Seal => "seal".into(),
         }
@@ -125,6 +168,19 @@ impl Request {
                 socket: s.parse().ok()?,
             },
             ["xdp-forget", n] => Request::XdpForget { number: n.parse().ok()? },
+            ["xdp-map", d, kind, key, value, entries] => Request::XdpMap {
+                device: device(d)?,
+                shape: MapShape {
+                    kind: MapKind::named(kind)?,
+                    key: key.parse().ok()?,
+                    value: value.parse().ok()?,
+                    entries: entries.parse().ok()?,
+                },
+            },
+            ["xdp-code", a, hex] => {
+                Request::XdpCode { attachment: a.parse().ok()?, instructions: instructions(hex)? }
+            }
+            ["xdp-load", a] => Request::XdpLoad { attachment: a.parse().ok()? },
             ["raw", p] => Request::Raw { protocol: p.parse().ok()? },
             ["seal"] => Request::Seal,
             _ => return None,
@@ -140,9 +196,12 @@ impl Request {
             | Request::TakeAway { device, .. }
             | Request::XdpSocket { device }
             | Request::XdpAttach { device, .. }
+            | Request::XdpMap { device, .. }
             | Request::Raise { device } => Some(device),
             Request::XdpStart { .. }
             | Request::XdpForget { .. }
+            | Request::XdpCode { .. }
+            | Request::XdpLoad { .. }
             | Request::Lower { .. }
             | Request::Raw { .. }
             | Request::Seal => None,

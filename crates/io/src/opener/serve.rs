@@ -4,11 +4,12 @@
 use super::LONGEST;
 use super::request::{Reply, Request};
 use crate::device::owner::Owner;
-use crate::device::xdp::{self, Attachment, XdpMode};
+use crate::device::xdp::{self, Attachment, LOAD, Map, XdpMode, with_maps};
 use crate::device::{
     DeviceError, OPEN_SOCKET, Shield, Tun, TunOptions, index, open_socket, set_up, take_away,
 };
 use crate::socket::open_raw_socket;
+use castanet_kernel::Instruction;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
 use std::collections::{HashMap, HashSet};
@@ -19,6 +20,9 @@ use std::sync::Arc;
 
 /// The maximum number of queues of a device.
 const MOST_QUEUES: u32 = 4096;
+
+/// The maximum number of instructions of a program.
+const MOST_INSTRUCTIONS: usize = 1_000_000;
 
 /// The descriptor that an answer passes to the router.
 enum Given {
@@ -41,6 +45,10 @@ struct Opener {
     shields: HashMap<u32, Shield>,
     /// XDP programs. The kernel detaches them when this process ends, which is when the router ends.
     attachments: HashMap<u32, Attachment>,
+    /// The instructions of the next programs of attachments.
+    code: HashMap<u32, Vec<Instruction>>,
+    /// Maps of programs. Programs that use them keep them alive.
+    maps: HashMap<u32, Map>,
     /// AF_XDP sockets of the router, of which this process needs a descriptor to pass frames to them.
     sockets: HashMap<u32, OwnedFd>,
     last: u32,
@@ -62,6 +70,8 @@ pub fn serve(fd: &OwnedFd, devices: Option<Vec<String>>, router: u32) -> std::io
         owner: Owner::of(router).unwrap_or_else(Owner::this),
         shields: HashMap::new(),
         attachments: HashMap::new(),
+        code: HashMap::new(),
+        maps: HashMap::new(),
         sockets: HashMap::new(),
         last: 0,
     };
@@ -201,7 +211,41 @@ impl Opener {
             Request::XdpForget { number } => {
                 self.attachments.remove(number);
                 self.sockets.remove(number);
+                self.code.remove(number);
+                self.maps.remove(number);
                 Ok(nothing(()))
+            }
+            Request::XdpMap { device, shape } => {
+                let failed = |e| DeviceError::from_errno(device, LOAD, e);
+                let map = Map::new(*shape).map_err(failed)?;
+                let copy = map.fd().try_clone_to_owned();
+                let copy = copy.map_err(|_| failed(Errno::MFILE))?;
+                let number = self.number();
+                self.maps.insert(number, map);
+                Ok((number.to_string(), Given::Fd(copy)))
+            }
+            Request::XdpCode { attachment, instructions } => {
+                let failed = |e| Err(DeviceError::from_errno("devices", LOAD, e));
+                if !self.attachments.contains_key(attachment) {
+                    return failed(Errno::BADF);
+                }
+                let code = self.code.entry(*attachment).or_default();
+                if code.len() + instructions.len() > MOST_INSTRUCTIONS {
+                    return failed(Errno::TOOBIG);
+                }
+                code.extend(instructions);
+                Ok(nothing(()))
+            }
+            Request::XdpLoad { attachment } => {
+                let missing = || DeviceError::from_errno("devices", LOAD, Errno::BADF);
+                let code = self.code.remove(attachment).ok_or_else(missing)?;
+                let found = self.attachments.get(attachment).ok_or_else(missing)?;
+                let map = |number: usize| match number {
+                    0 => Some(found.sockets()),
+                    n => self.maps.get(&u32::try_from(n).ok()?).map(Map::fd),
+                };
+                let program = with_maps(&code, map).ok_or_else(missing)?;
+                found.replace("devices", &program).map(nothing)
             }
             Request::Raw { protocol } => open_raw_socket(*protocol)
                 .map(|fd| (String::new(), Given::Fd(fd)))

@@ -10,6 +10,7 @@
 //! other end of a veth pair, for example) must complete them itself.
 
 mod port;
+mod program;
 mod receiver;
 mod registry;
 mod ring;
@@ -17,8 +18,10 @@ mod sender;
 mod steering;
 mod sys;
 
-pub use super::bpf::XdpMode;
+pub use super::bpf::{Map, MapKind, MapShape, XdpMode};
 pub(crate) use port::open_own as open_socket;
+pub(crate) use program::{LOAD, with_maps};
+pub use program::{ProgramMap, run_program};
 pub use receiver::{LostFrame, XdpReceiver};
 pub use sender::XdpSender;
 pub(crate) use steering::Attachment;

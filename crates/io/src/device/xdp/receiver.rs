@@ -44,6 +44,8 @@ pub struct XdpReceiver {
     steering: Arc<Steering>,
     started: bool,
     busy: bool,
+    /// The number of bytes before a frame that its packet has.
+    lead: usize,
     /// Tells when the device goes down or vanishes.
     witness: Witness,
     /// Whether frames up to the MTU can be received: they fit into one buffer, or the kernel can use several.
@@ -109,6 +111,7 @@ impl XdpReceiver {
             steering,
             started: false,
             busy: options.busy_poll,
+            lead: 0,
             witness: Witness::open(name, info.index)?,
         };
         receiver.set_promiscuous(options.promiscuous)?;
@@ -131,6 +134,13 @@ impl XdpReceiver {
         }
         self.started = true;
         Ok(())
+    }
+
+    /// Makes the data of received packets begin this number of bytes before the frame: the metadata of programs. At most
+    /// 256.
+    #[inline]
+    pub fn set_lead(&mut self, lead: usize) {
+        self.lead = lead;
     }
 
     /// The sockets: one for each queue, which is readable while it has frames, and one that is readable when
@@ -181,7 +191,7 @@ impl XdpReceiver {
         for i in 0..self.queues.len() {
             let at = (self.first + i) % self.queues.len();
             let Some(queue) = self.queues.get_mut(at) else { break };
-            n += queue.receive(max.saturating_sub(n), &mut each);
+            n += queue.receive(max.saturating_sub(n), self.lead, &mut each);
             if n >= max {
                 // The next queue comes first at the next call.
                 self.first = at + 1;
@@ -230,7 +240,12 @@ impl Drop for XdpReceiver {
 
 impl Queue {
     #[inline]
-    fn receive(&mut self, max: usize, each: &mut impl FnMut(Result<Packet, LostFrame>)) -> usize {
+    fn receive(
+        &mut self,
+        max: usize,
+        lead: usize,
+        each: &mut impl FnMut(Result<Packet, LostFrame>),
+    ) -> usize {
         let Some(half) = &mut self.half else { return 0 };
         let available = half.rx.available().min(u32::try_from(max).unwrap_or(u32::MAX));
         if available == 0 {
@@ -242,8 +257,11 @@ impl Queue {
             // The address is that of the buffer. Its upper 16 bits say where the frame starts in the buffer.
             let (at, headroom) = (descriptor.address & 0xffff_ffff_ffff, descriptor.address >> 48);
             half.lent = half.lent.saturating_sub(1);
+            // Only the first buffer of a frame has metadata.
+            let lead = if self.parts.is_empty() { lead.min(headroom as usize) } else { 0 };
+            let (headroom, len) = (headroom as usize - lead, descriptor.len as usize + lead);
             // SAFETY: the kernel has passed the buffer to this program by the entry of the ring.
-            let packet = unsafe { half.holder.receive(at, headroom as usize, descriptor.len as usize) };
+            let packet = unsafe { half.holder.receive(at, headroom, len) };
             if descriptor.options & Descriptor::MORE == 0 && self.parts.is_empty() {
                 frames += 1;
                 each(packet.ok_or(LostFrame::Invalid));

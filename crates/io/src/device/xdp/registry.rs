@@ -12,6 +12,11 @@ impl<T> Registry<T> {
         Registry(Mutex::new(Vec::new()))
     }
 
+    /// Returns the thing that `is` accepts, if it is in use.
+    pub fn find(&self, is: impl Fn(&T) -> bool) -> Option<Arc<T>> {
+        self.0.lock().iter().filter_map(Weak::upgrade).find(|t| is(t))
+    }
+
     /// Returns the thing that `is` accepts, or makes it if there is none.
     pub fn get<E>(&self, is: impl Fn(&T) -> bool, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
         let mut all = self.0.lock();

@@ -6,7 +6,7 @@ use crate::device::bpf::{Operation, Program, SocketMap, XdpMode};
 use crate::device::error::DeviceError;
 use crate::opener;
 use rustix::io::Errno;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// What the program's attachment is called in errors.
@@ -42,7 +42,7 @@ fn program(map: i32) -> [Operation; 6] {
 #[derive(Debug)]
 pub(crate) struct Attachment {
     map: SocketMap,
-    _link: OwnedFd,
+    link: OwnedFd,
     pub mode: XdpMode,
 }
 
@@ -70,13 +70,21 @@ impl Attachment {
         let map = SocketMap::new(queues).map_err(failed)?;
         let program = Program::load_for_fragments(&program(map.number())).map_err(failed)?;
         match program.attach_as_xdp(index, XdpMode::Driver) {
-            Ok(link) => return Ok(Attachment { map, _link: link, mode: XdpMode::Driver }),
+            Ok(link) => return Ok(Attachment { map, link, mode: XdpMode::Driver }),
             // The driver cannot run XDP programs, or not now: for example, the MTU is too large for it.
             Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::RANGE | Errno::NOSPC | Errno::NOMEM) => {}
             Err(e) => return Err(failed(e)),
         }
         let link = program.attach_as_xdp(index, XdpMode::Generic).map_err(failed)?;
-        Ok(Attachment { map, _link: link, mode: XdpMode::Generic })
+        Ok(Attachment { map, link, mode: XdpMode::Generic })
+    }
+    /// The map of the sockets.
+    pub fn sockets(&self) -> BorrowedFd<'_> {
+        self.map.fd()
+    }
+    /// The attachment of the program to the device.
+    pub fn link(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
     }
     /// Makes the frames of a queue go to a socket.
     pub fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), Errno> {
@@ -121,6 +129,17 @@ impl Steering {
             }
         };
         Ok(Steering { name: name.to_owned(), index, mode, means })
+    }
+    /// The attachment of this process to the device with this interface index, if there is one.
+    pub fn existing(index: u32) -> Option<Arc<Steering>> {
+        STEERINGS.find(|s| s.index == index)
+    }
+    /// The attachment, or its number in the process that opens devices.
+    pub fn attachment(&self) -> Result<&Attachment, u32> {
+        match &self.means {
+            Means::Own(attachment) => Ok(attachment),
+            Means::Kept(number) => Err(*number),
+        }
     }
     /// Where the program runs.
     pub fn mode(&self) -> XdpMode {

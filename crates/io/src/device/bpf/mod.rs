@@ -3,6 +3,11 @@
 //! programs that send frames, and programs at the ingress of a device.
 #![allow(unsafe_code)]
 
+mod map;
+
+pub use castanet_kernel::Instruction as Operation;
+pub use map::{Map, MapKind, MapShape};
+
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +20,7 @@ const MAP_UPDATE_ELEM: libc::c_int = 2;
 const PROG_LOAD: libc::c_int = 5;
 const PROG_TEST_RUN: libc::c_int = 10;
 const LINK_CREATE: libc::c_int = 28;
+const LINK_UPDATE: libc::c_int = 29;
 const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
@@ -34,28 +40,6 @@ const LIVE_FRAMES: u32 = 2;
 /// makes the call return.
 const SIGNAL: libc::c_int = libc::SIGUSR1;
 
-/// An instruction (struct bpf_insn).
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operation {
-    /// The operation code: class, size, mode and operation (RFC 9669).
-    pub code: u8,
-    /// Destination and source register, four bits each.
-    pub registers: u8,
-    /// The distance of a jump, or an offset from the address in a register.
-    pub offset: i16,
-    /// A constant operand.
-    pub immediate: i32,
-}
-
-impl Operation {
-    /// Makes an instruction. `to` and `from` are the numbers of the destination and the source register.
-    pub const fn new(code: u8, to: u8, from: u8, offset: i16, immediate: i32) -> Operation {
-        let registers = if cfg!(target_endian = "little") { from << 4 | to } else { to << 4 | from };
-        Operation { code, registers, offset, immediate }
-    }
-}
-
 #[repr(C)]
 #[derive(Default)]
 struct MapAttributes {
@@ -63,6 +47,7 @@ struct MapAttributes {
     key_size: u32,
     value_size: u32,
     entries: u32,
+    flags: u32,
 }
 
 #[repr(C)]
@@ -82,7 +67,9 @@ struct LoadAttributes {
     count: u32,
     operations: u64,
     license: u64,
-    log: [u64; 2],
+    log_level: u32,
+    log_size: u32,
+    log: u64,
     kernel_version: u32,
     flags: u32,
     name: [u8; 16],
@@ -98,6 +85,15 @@ struct LinkAttributes {
     relative: u32,
     pad: u32,
     revision: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct UpdateAttributes {
+    link: i32,
+    program: i32,
+    flags: u32,
+    old: u32,
 }
 
 #[repr(C)]
@@ -150,8 +146,9 @@ impl<T: FromBytes + IntoBytes + Immutable> Shared<T> {
     pub fn new() -> Result<Shared<T>, Errno> {
         // The cast is lossless: values are a few dozen bytes long.
         let value_size = size_of::<T>() as u32;
-        let mut attributes = MapAttributes { kind: MAP_TYPE_ARRAY, key_size: 4, value_size, entries: 1 };
-        // SAFETY: the command reads the four numbers in `attributes`, which has no pointers. The result is a new
+        let mut attributes =
+            MapAttributes { kind: MAP_TYPE_ARRAY, key_size: 4, value_size, entries: 1, flags: 0 };
+        // SAFETY: the command reads the numbers in `attributes`, which has no pointers. The result is a new
         // descriptor.
         let fd = unsafe { OwnedFd::from_raw_fd(bpf(MAP_CREATE, &mut attributes)?) };
         Ok(Shared { fd, value: std::marker::PhantomData })
@@ -193,14 +190,19 @@ pub struct SocketMap(OwnedFd);
 impl SocketMap {
     /// Creates an empty map for this number of queues.
     pub fn new(entries: u32) -> Result<SocketMap, Errno> {
-        let mut attributes = MapAttributes { kind: MAP_TYPE_XSKMAP, key_size: 4, value_size: 4, entries };
-        // SAFETY: the command reads the four numbers in `attributes`, which has no pointers. The result is a new
+        let mut attributes =
+            MapAttributes { kind: MAP_TYPE_XSKMAP, key_size: 4, value_size: 4, entries, flags: 0 };
+        // SAFETY: the command reads the numbers in `attributes`, which has no pointers. The result is a new
         // descriptor.
         Ok(SocketMap(unsafe { OwnedFd::from_raw_fd(bpf(MAP_CREATE, &mut attributes)?) }))
     }
     /// The descriptor of the map. Instructions refer to the map by this number.
     pub fn number(&self) -> i32 {
         self.0.as_raw_fd()
+    }
+    /// The descriptor of the map.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
     /// Sets the socket for a queue. The kernel removes a socket from its maps when the socket is closed.
     pub fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), Errno> {
@@ -265,7 +267,60 @@ impl Program {
         unsafe { bpf(LINK_CREATE, &mut attributes).map(|fd| OwnedFd::from_raw_fd(fd)) }
     }
 
+    /// Makes a device run this program instead of the one that `link` attached. Frames are processed by one or the other.
+    pub fn replace(&self, link: BorrowedFd<'_>) -> Result<(), Errno> {
+        let (link, program) = (link.as_raw_fd(), self.0.as_raw_fd());
+        let mut attributes = UpdateAttributes { link, program, ..Default::default() };
+        // SAFETY: the command reads the numbers in `attributes`, which has no pointers.
+        unsafe { bpf(LINK_UPDATE, &mut attributes) }.map(drop)
+    }
+
+    /// Loads an XDP program, and returns the messages of the kernel's verifier if it refuses the program.
+    pub fn load_explained(operations: &[Operation]) -> Result<Program, (Errno, String)> {
+        match Program::load_for_fragments(operations) {
+            Ok(program) => Ok(program),
+            Err(e) => {
+                let mut log = vec![0u8; 1 << 20];
+                match Program::load_with(PROG_TYPE_XDP, ACCEPTS_FRAGMENTS, operations, &mut log) {
+                    Ok(program) => Ok(program),
+                    Err(_) => {
+                        let end = log.iter().position(|b| *b == 0).unwrap_or(log.len());
+                        Err((e, String::from_utf8_lossy(log.get(..end).unwrap_or_default()).into_owned()))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs the program on one frame, without effect on the system. Returns the result, and the frame with the metadata
+    /// before it.
+    pub fn test(&self, frame: &[u8]) -> Result<(u32, Vec<u8>), Errno> {
+        let mut out = vec![0u8; frame.len() + 512];
+        let mut attributes = RunAttributes {
+            program: self.0.as_fd().as_raw_fd(),
+            size_in: u32::try_from(frame.len()).map_err(|_| Errno::TOOBIG)?,
+            size_out: u32::try_from(out.len()).map_err(|_| Errno::TOOBIG)?,
+            data_in: address(frame),
+            data_out: out.as_mut_ptr().expose_provenance() as u64,
+            repeat: 1,
+            ..Default::default()
+        };
+        // SAFETY: the frame is `size_in` bytes long, and `out` `size_out` bytes; both live during the call, which reads
+        // the first and writes the second.
+        unsafe { bpf(PROG_TEST_RUN, &mut attributes) }?;
+        out.truncate(attributes.size_out as usize);
+        Ok((attributes.result, out))
+    }
+
     fn load_as(kind: u32, flags: u32, operations: &[Operation]) -> Result<Program, Errno> {
+        Program::load_with(kind, flags, operations, &mut [])
+    }
+
+    /// Loads a program. The kernel's verifier writes its messages into `log`, if that has room.
+    fn load_with(kind: u32, flags: u32, operations: &[Operation], log: &mut [u8]) -> Result<Program, Errno> {
+        let level = u32::from(!log.is_empty());
+        let log_size = u32::try_from(log.len()).map_err(|_| Errno::TOOBIG)?;
+        let log = if level > 0 { log.as_mut_ptr().expose_provenance() as u64 } else { 0 };
         let count = u32::try_from(operations.len()).map_err(|_| Errno::TOOBIG)?;
         let license = c"MIT OR Apache-2.0";
         let mut attributes = LoadAttributes {
@@ -273,12 +328,15 @@ impl Program {
             count,
             operations: address(operations),
             license: address(license),
+            log_level: level,
+            log_size,
+            log,
             flags,
             name: *b"castanet\0\0\0\0\0\0\0\0",
             ..Default::default()
         };
-        // SAFETY: the pointers are to `count` instructions and to a zero-terminated text. Both live during
-        // the call, which copies them. The kernel verifies the program. The result is a new descriptor.
+        // SAFETY: the pointers are to `count` instructions, to a zero-terminated text, and to `log_size` bytes that the call
+        // may write, or to none. All live during the call, which copies the first two. The kernel verifies the program. The result is a new descriptor.
         unsafe { bpf(PROG_LOAD, &mut attributes) }.map(|fd| Program(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compiled programs: they replace the plain program that passes all frames to AF_XDP sockets.
+
+use super::steering::{Attachment, Steering};
+use crate::device::bpf::{Map, MapKind, MapShape, Operation};
+use crate::device::error::DeviceError;
+use crate::device::facts;
+use crate::opener;
+use castanet_kernel::instruction::code;
+use rustix::io::Errno;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// What loading a program is called in errors.
+pub(crate) const LOAD: &str = "load its XDP program";
+
+/// A map of programs, with its number in the process that opens devices, if that process made it.
+#[derive(Debug)]
+pub struct ProgramMap {
+    map: Map,
+    number: Option<u32>,
+}
+
+impl ProgramMap {
+    /// Makes a map for programs of devices, of which `device` is one.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or the process that opens devices does.
+    pub fn new(device: &str, shape: MapShape) -> Result<ProgramMap, DeviceError> {
+        if let Some(opener) = opener::client() {
+            let (number, fd) = opener.map(device, shape)?;
+            return Ok(ProgramMap { map: Map::of(fd, shape), number: Some(number) });
+        }
+        let map = Map::new(shape).map_err(|e| DeviceError::from_errno(device, LOAD, e))?;
+        Ok(ProgramMap { map, number: None })
+    }
+    /// Makes a map of devices, by their numbers in `names`.
+    ///
+    /// # Errors
+    /// When a device is missing, or as [`ProgramMap::new`].
+    pub fn of_devices(device: &str, names: &[String]) -> Result<ProgramMap, DeviceError> {
+        let entries = u32::try_from(names.len().max(1)).unwrap_or(u32::MAX);
+        let map = ProgramMap::new(device, MapShape { kind: MapKind::Devices, key: 4, value: 4, entries })?;
+        for (number, name) in (0u32..).zip(names) {
+            let index = facts::index(name)?;
+            let done = map.map.set(&number.to_ne_bytes(), &index.to_ne_bytes());
+            done.map_err(|e| DeviceError::from_errno(name, "send to it by XDP", e))?;
+        }
+        Ok(map)
+    }
+    /// The map.
+    pub fn map(&self) -> &Map {
+        &self.map
+    }
+}
+
+impl Drop for ProgramMap {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            // If the process that opens devices has ended, so have its descriptors.
+            let _ = opener::client().map(|o| o.forget("a map", number));
+        }
+    }
+}
+
+/// Makes a device run a program instead of the plain one. A receiver for the device must be open. In `instructions`, the
+/// constant of an instruction that loads a map is the index of the map in `maps`; `None` is the map of the device's sockets.
+///
+/// # Errors
+/// When the kernel refuses the program: its reason.
+pub fn run_program(
+    device: &str,
+    instructions: &[Operation],
+    maps: &[Option<&ProgramMap>],
+) -> Result<(), DeviceError> {
+    let index = facts::link_info(device)?.index;
+    let steering =
+        Steering::existing(index).ok_or_else(|| DeviceError::from_errno(device, LOAD, Errno::NODEV))?;
+    let missing = || DeviceError::from_errno(device, LOAD, Errno::BADF);
+    match steering.attachment() {
+        Ok(attachment) => {
+            let program = with_maps(instructions, |i| match maps.get(i)? {
+                None => Some(attachment.sockets()),
+                Some(m) => Some(m.map.fd()),
+            });
+            attachment.replace(device, &program.ok_or_else(missing)?)
+        }
+        Err(number) => {
+            let opener = opener::client().ok_or_else(missing)?;
+            let program = renumbered(instructions, |i| match maps.get(i)? {
+                None => Some(0),
+                Some(m) => m.number,
+            });
+            opener.load(device, number, &program.ok_or_else(missing)?)
+        }
+    }
+}
+
+/// Whether an instruction loads a map.
+fn loads_map(i: &Operation) -> bool {
+    i.code == code::WIDE && i.from() == code::MAP
+}
+
+/// Replaces the number of each map that `instructions` load. None if a number is wrong.
+pub(crate) fn renumbered(
+    instructions: &[Operation],
+    number: impl Fn(usize) -> Option<u32>,
+) -> Option<Vec<Operation>> {
+    let change = |i: &Operation| match loads_map(i) {
+        true => {
+            let immediate = number(usize::try_from(i.immediate).ok()?)?.cast_signed();
+            Some(Operation { immediate, ..*i })
+        }
+        false => Some(*i),
+    };
+    instructions.iter().map(change).collect()
+}
+
+/// Replaces the number of each map by its descriptor.
+pub(crate) fn with_maps<'a>(
+    instructions: &[Operation],
+    map: impl Fn(usize) -> Option<BorrowedFd<'a>>,
+) -> Option<Vec<Operation>> {
+    renumbered(instructions, |i| Some(map(i)?.as_raw_fd().cast_unsigned()))
+}
+
+impl Attachment {
+    /// Makes the device run this program. The former one goes on if the kernel refuses the new one.
+    pub(crate) fn replace(&self, device: &str, instructions: &[Operation]) -> Result<(), DeviceError> {
+        let program =
+            crate::device::bpf::Program::load_explained(instructions).map_err(|(e, log)| match e {
+                Errno::PERM => DeviceError::NotPermitted {
+                    name: device.to_owned(),
+                    doing: LOAD,
+                    capability: "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN",
+                },
+                _ if log.is_empty() => DeviceError::from_errno(device, LOAD, e),
+                _ => {
+                    // The last lines say what is wrong, before the statistics.
+                    let lines: Vec<&str> = log.lines().filter(|l| !l.starts_with("processed ")).collect();
+                    let last = lines.get(lines.len().saturating_sub(6)..).unwrap_or_default().join("; ");
+                    DeviceError::Refused { name: device.to_owned(), doing: LOAD, why: last }
+                }
+            })?;
+        program.replace(self.link()).map_err(|e| DeviceError::from_errno(device, LOAD, e))
+    }
+}
