@@ -12,7 +12,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// The crates that define the types which packages and castanet share.
-const API: [&str; 7] = ["derive", "element", "lang", "packet", "spec", "tables", "wire"];
+const API: [&str; 8] = ["derive", "element", "kernel", "lang", "packet", "spec", "tables", "wire"];
 
 include!("build/hash.rs");
 

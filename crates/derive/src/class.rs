@@ -67,8 +67,8 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
                 "ends" => out.ends = list(&m)?,
                 "capabilities" => out.capabilities = list(&m)?,
                 "host" => out.host = list(&m)?,
-                "task" | "copies" | "descending" | "fifo" | "clock" | "config_follows" | "information"
-                | "build" | "lifecycle" | "handlers" => {
+                "task" | "kernel" | "copies" | "descending" | "fifo" | "clock" | "config_follows"
+                | "information" | "build" | "lifecycle" | "handlers" => {
                     out.flags.push(key);
                 }
                 _ => return Err(m.error("unknown declaration of a class")),
@@ -280,7 +280,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let parts = Parts::new(input)?;
     let codes = code_checks(&attr);
     let class = class_impl(ident, &attr, &checked, &parts);
-    let object = object::object_impl(ident, &parts);
+    let object = object::object_impl(ident, &parts, attr.has("kernel"));
     let counts = parts.counts.items(false)?;
     let handlers = (!attr.has("handlers")).then(|| quote!(impl ::castanet_element::Handlers for #ident {}));
     let build = (!attr.has("build")).then(|| parts.build_impl(ident));

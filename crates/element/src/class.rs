@@ -6,9 +6,12 @@ use crate::count::{CountVisitor, Counts};
 use crate::cx::Cx;
 use crate::error::ElementError;
 use crate::handler::{HandlerError, Handlers};
+use castanet_kernel::handover::Points;
+use castanet_kernel::{Code, Lowered, Table};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::{Args, ClassSpec, ClassSpecs, Effects, HandlerFlags, Names, Reason};
 use std::any::Any;
+use std::sync::Arc;
 
 /// The decision of an [`Action`] about its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +67,7 @@ pub enum Drive {
 /// `ends(Reason, ...)` for the ledger ([`LedgerRole`](castanet_spec::LedgerRole)), `capabilities(Storage, ...)`,
 /// `host(Receives, ...)` ([`HostUse`](castanet_spec::HostUse)), and
 /// `depends = packet | order` ([`Depends`](castanet_spec::Depends)), and
-/// these flags: `task`, `copies`, `descending` (packets on higher outputs go first), `fifo`, `clock`, `config_follows`
+/// these flags: `task`, `kernel` (the class implements [`InKernel`]), `copies`, `descending` (packets on higher outputs go first), `fifo`, `clock`, `config_follows`
 /// (a write to the handler of an argument also changes `config`), `information`, `build` (the class implements
 /// [`Build`] itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block
 /// with [`#[handlers]`](crate::handlers)).
@@ -110,6 +113,46 @@ pub trait Object: Lifecycle + Any + Send {
     fn take_over_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError>;
     /// Calls [`Lifecycle::take_state`] with `old`, if `old` is an element of the same class. Does nothing if it is not.
     fn take_state_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError>;
+    /// Calls [`InKernel::lower`], if the class can run in the kernel.
+    #[allow(unused_variables)]
+    fn lower(&self, input: u32, code: &mut Code<'_>) -> Lowered {
+        Err("its class cannot run in the kernel".into())
+    }
+    /// Calls [`InKernel::receives`], if the class can run in the kernel.
+    fn receives(&self) -> Option<&str> {
+        None
+    }
+    /// Calls [`InKernel::attach`], if the class can run in the kernel.
+    #[allow(unused_variables)]
+    fn attach(&mut self, to: Attached) {}
+}
+
+/// What an element shares with its code in the kernel.
+#[derive(Clone)]
+pub enum Attached {
+    /// A table that the code looks up, with its number. It is empty.
+    Table(u32, Arc<dyn Table>),
+    /// The points at which packets come up, for an element that [receives](InKernel::receives) them.
+    Points(Arc<Points>),
+}
+
+/// A class that can also run in the kernel, with the driver XDP. It declares the flag `kernel`.
+///
+/// A packet leaves the kernel's code with the same bytes, annotations and counts as it leaves the class's own code, or it goes
+/// up unchanged, and the class's own code processes it.
+pub trait InKernel {
+    /// Describes what the element does with packets that arrive at an input.
+    ///
+    /// # Errors
+    /// Why this element cannot run in the kernel, given its configuration.
+    fn lower(&self, input: u32, code: &mut Code<'_>) -> Lowered;
+    /// The device from which the element receives, if all its frames can be processed in the kernel.
+    fn receives(&self) -> Option<&str> {
+        None
+    }
+    /// Gives the element what it shares with its code in the kernel, before that code runs.
+    #[allow(unused_variables)]
+    fn attach(&mut self, to: Attached) {}
 }
 
 /// Makes an element from its arguments. `#[derive(Class)]` implements this trait unless the class says `build`. The

@@ -51,11 +51,12 @@ pub mod watch;
 pub use build::{BuildCx, ConfigError, InitCx};
 pub use call_error::{Busy, CallError, Missing};
 pub use castanet_derive::{Args, Class, Counts, handlers};
+pub use castanet_kernel as kernel;
 pub use castanet_packet as packet;
 pub use castanet_spec as spec;
 pub use class::{
-    Action, AnyElement, Build, Class, ClassDef, Classes, Drive, Element, Engine, Information, Instance,
-    Level, Lifecycle, Object, Turn, Verdict, action, element, information,
+    Action, AnyElement, Attached, Build, Class, ClassDef, Classes, Drive, Element, Engine, InKernel,
+    Information, Instance, Level, Lifecycle, Object, Turn, Verdict, action, element, information,
 };
 pub use clock::Clock;
 pub use count::{Count, CountVisitor, Counts, SharedCount};
@@ -79,8 +80,8 @@ pub mod prelude {
     };
     pub use crate::{
         Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Counts, Cx, Drive, Element,
-        ElementError, Engine, Gauge, HandlerError, Information, InitCx, Interest, Level, Lifecycle, Note,
-        Object, Random, Room, Secret, SharedCount, Signal, Turn, Verdict, Watch, handlers,
+        ElementError, Engine, Gauge, HandlerError, InKernel, Information, InitCx, Interest, Level, Lifecycle,
+        Note, Object, Random, Room, Secret, SharedCount, Signal, Turn, Verdict, Watch, handlers,
     };
     pub use castanet_packet::{Batch, Packet, PacketType};
 }

@@ -10,13 +10,14 @@ use std::time::SystemTime;
 
 /// `castanet-element` and its dependencies, without the standard library. `castanet sdk` copies these crates. A
 /// test compares the list with the lock file.
-pub const CRATES: [&str; 41] = [
+pub const CRATES: [&str; 42] = [
     "annotate_snippets",
     "anstyle",
     "bitflags",
     "castanet_derive",
     "castanet_diagnostic",
     "castanet_element",
+    "castanet_kernel",
     "castanet_lang",
     "castanet_packet",
     "castanet_spec",

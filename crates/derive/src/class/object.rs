@@ -44,7 +44,22 @@ fn engine_access(parts: &Parts<'_>) -> [TokenStream; 4] {
 }
 
 /// Generates the implementation of `Object`.
-pub fn object_impl(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
+pub fn object_impl(ident: &Ident, parts: &Parts<'_>, kernel: bool) -> TokenStream {
+    let kernel = kernel.then(|| {
+        quote! {
+            fn lower(&self, input: u32, code: &mut ::castanet_element::kernel::Code<'_>)
+                -> ::castanet_element::kernel::Lowered
+            {
+                ::castanet_element::InKernel::lower(self, input, code)
+            }
+            fn receives(&self) -> Option<&str> {
+                ::castanet_element::InKernel::receives(self)
+            }
+            fn attach(&mut self, to: ::castanet_element::Attached) {
+                ::castanet_element::InKernel::attach(self, to)
+            }
+        }
+    });
     let (read_args, write_args) = args_access(parts);
     let [read_engine, write_engine, visit_engine, list_engine] = engine_access(parts);
     quote! {
@@ -100,6 +115,7 @@ pub fn object_impl(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
                     None => Ok(()),
                 }
             }
+            #kernel
         }
     }
 }

@@ -119,6 +119,11 @@ impl Cx<'_> {
         batch.clear();
     }
 
+    /// Lets a packet continue at an input of another element, downstream of this one, where it has left its code in the
+    /// kernel. The packets of a call move in order, after those that were emitted.
+    pub fn resume(&mut self, element: u32, input: u32, p: Packet) {
+        self.core.resumed.push((element, input, p));
+    }
     /// Counts packets that enter the router through this element. The class must declare `ledger(enters)`.
     #[inline]
     pub fn entered(&mut self, n: u64) {

@@ -3,11 +3,12 @@
 
 use super::raise;
 use crate::build::InitCx;
-use crate::class::{Action, AnyElement, Drive, Element, Level, Lifecycle, Object, Turn, Verdict};
+use crate::class::{Action, AnyElement, Attached, Drive, Element, Level, Lifecycle, Object, Turn, Verdict};
 use crate::cx::Cx;
 use crate::error::ElementError;
 use crate::handler::HandlerError;
 use crate::run_loop::Internals as _;
+use castanet_kernel::{Code, Lowered};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::{Effects, HandlerFlags};
 use std::any::Any;
@@ -201,6 +202,15 @@ impl<T: Inner + ?Sized + 'static, W: Wrap> Object for Wrapped<T, W> {
         self.wrap
             .call(|| inside::<T, W, _>(old, |old| self.inner.take_state_from(old, cx)))
             .map_err(ElementError::detached)
+    }
+    fn lower(&self, input: u32, code: &mut Code<'_>) -> Lowered {
+        self.wrap.call(|| self.inner.lower(input, code))
+    }
+    fn receives(&self) -> Option<&str> {
+        self.inner.receives()
+    }
+    fn attach(&mut self, to: Attached) {
+        self.wrap.call(|| self.inner.attach(to))
     }
 }
 

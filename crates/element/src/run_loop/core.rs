@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::notify::{Note, Notes, Signal};
 use crate::router::{Info, Messages};
 use crate::watch::Watches;
-use castanet_packet::Batch;
+use castanet_packet::{Batch, Packet};
 use castanet_spec::{HandlerRef, Names, Origin, Reason};
 use castanet_tables::timer_queue::TimerQueue;
 use std::sync::Arc;
@@ -44,6 +44,9 @@ pub struct Core {
     pub(super) entries: Vec<[u64; Entry::ALL.len()]>,
     /// Packets that the running action has put behind its packet ([`Cx::behind`](crate::Cx::behind)).
     pub(crate) behind: Batch,
+    /// Packets that continue at inputs of elements to which no edge leads from the running element
+    /// ([`Cx::resume`](crate::Cx::resume)): the element, the input, the packet.
+    pub(crate) resumed: Vec<(u32, u32, Packet)>,
     pub(crate) scratch: Batch,
     pub(crate) spare: Vec<Batch>,
     /// How many unusable packets elements may still pull to answer the current pull. 0 outside of
@@ -127,6 +130,7 @@ impl Core {
             watches: Watches::default(),
             deferred: Vec::new(),
             behind: Batch::empty(),
+            resumed: Vec::new(),
             scratch: Batch::new(),
             spare: Vec::new(),
             tries: 0,
@@ -136,6 +140,15 @@ impl Core {
     pub fn on_worker(mut self, worker: u32) -> Core {
         self.worker = worker;
         self
+    }
+    /// Whether elements have called [`Cx::resume`](crate::Cx::resume).
+    #[inline]
+    pub fn has_resumed(&self) -> bool {
+        !self.resumed.is_empty()
+    }
+    /// Takes the packets that continue at other elements, each with the element and its input.
+    pub fn take_resumed(&mut self) -> Vec<(u32, u32, Packet)> {
+        std::mem::take(&mut self.resumed)
     }
     /// The number of the worker.
     #[inline]
