@@ -8,8 +8,10 @@ mod learn;
 #[cfg(test)]
 mod tests;
 
-use crate::arp::arp_table::{Found, LookUp, Lost, Settings, State};
+use crate::arp::arp_table::{COPIES, Found, LookUp, Lost, Settings, State};
 use cache::{Cache, FOR_EVER, header};
+use castanet_element::Attached;
+use castanet_element::kernel::{Code, Lowered, Size};
 use castanet_element::prelude::*;
 use castanet_spec::anno;
 use castanet_wire::arp::ArpHeader;
@@ -68,6 +70,7 @@ use std::sync::atomic::Ordering;
 #[class(reconfigure = keeps)]
 #[class(workers = share, build, lifecycle, handlers, takes_state = "entries and the packets that wait, when the addresses are the same")]
 #[class(drops(NoDestination, ArpQueueFull, ArpTimeout, Cleared, Consumed, BadArp, TooLong), depends = order, clock)]
+#[class(kernel)]
 pub struct ArpQuerier {
     args: args::Args,
     state: Arc<State>,
@@ -98,12 +101,16 @@ pub struct ArpQuerier {
     workers: bool,
     /// The IP addresses whose waiting packets are being sent. Timer `RELEASE` is set while this list is not empty.
     releasing: Vec<u32>,
+    /// The number of the kernel's table in the ARP table, if the kernel also encapsulates packets.
+    copies: Option<usize>,
 }
 
 /// The number of the timer that removes expired entries.
 const AGE: u16 = 0;
 /// The number of the timer that calls `release` once the packets that waited for an address have been sent.
 const RELEASE: u16 = 1;
+/// The number of the timer that removes copies from the kernel's table.
+const END_COPIES: u16 = 2;
 
 /// How long a packet waits for a reply before it leaves on output 2, in nanoseconds.
 const PATIENCE: i64 = 3_000_000_000;
@@ -164,6 +171,7 @@ impl Build for ArpQuerier {
             scratch,
             workers: cx.replica.1 > 1,
             releasing: Vec::new(),
+            copies: None,
         })
     }
 }
@@ -195,6 +203,12 @@ impl Element for ArpQuerier {
         let now = cx.now();
         if id == RELEASE {
             return self.release(now, cx);
+        }
+        if id == END_COPIES {
+            if let Some(next) = self.state.end_copies(now) {
+                cx.set_timer(END_COPIES, next);
+            }
+            return;
         }
         self.timed = false;
         self.watch(now, cx);
@@ -277,7 +291,7 @@ impl ArpQuerier {
         let generation = self.state.generation();
         if let Some(to) = self.mapped(ip) {
             let header = header(to, self.ether);
-            self.cache.keep(ip, generation, FOR_EVER, header);
+            self.keep(ip, generation, FOR_EVER, header, cx);
             return self.send(p, &header, cx);
         }
         let cause = Cause { timestamp: p.timestamp(), vlan: p.anno(anno::VLAN), turn: p.turn() };
@@ -287,7 +301,7 @@ impl ArpQuerier {
             Found::Known { ether, packet, until, query, lost: astray, held } => {
                 let header = header(ether, self.ether);
                 if !self.wait_for(ip, &held, now, cx) {
-                    self.cache.keep(ip, generation, until, header);
+                    self.keep(ip, generation, until, header, cx);
                 }
                 if query {
                     let to = if self.args.broadcast_poll || astray { EtherAddr::BROADCAST } else { ether };
@@ -310,6 +324,25 @@ impl ArpQuerier {
             }
         }
         lose(lost, cx);
+    }
+
+    /// Stores the header for an IP address in the cache, and in the kernel's table.
+    fn keep(
+        &mut self,
+        ip: u32,
+        generation: u32,
+        until: i64,
+        header: [u8; EtherHeader::LEN],
+        cx: &mut Cx<'_>,
+    ) {
+        self.cache.keep(ip, generation, until, header);
+        if let Some(number) = self.copies {
+            self.state.copy(number, ip, generation, until, &header);
+            let now = cx.now();
+            if let Some(next) = self.state.end_copies(now) {
+                cx.set_timer(END_COPIES, next);
+            }
+        }
     }
 
     #[cold]
@@ -357,6 +390,32 @@ impl ArpQuerier {
             self.timed = true;
         }
         lose(lost, cx);
+    }
+}
+
+impl InKernel for ArpQuerier {
+    fn lower(&self, input: u32, code: &mut Code<'_>) -> Lowered {
+        if input != 0 {
+            return Err("it learns from ARP packets at user level".into());
+        }
+        let missing = code.label();
+        let to = code.annotation(anno::DST_IP, Size::Word);
+        let entry = code.look_up(0, COPIES, &[(Size::Word, to.into())], missing);
+        code.unstrip(EtherHeader::LEN as u32);
+        for (at, size) in [(0, Size::Double), (8, Size::Word), (12, Size::Half)] {
+            let part = code.load_entry(entry, at, size);
+            code.store(at, size, part);
+        }
+        code.mark_mac();
+        code.next(0);
+        code.bind(missing);
+        code.up();
+        Ok(())
+    }
+    fn attach(&mut self, to: Attached) {
+        if let Attached::Table(_, table) = to {
+            self.copies = Some(self.state.add_copies(table));
+        }
     }
 }
 

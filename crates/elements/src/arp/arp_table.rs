@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ARPTable: a table that several ARPQueriers can share.
 
+mod copies;
 mod entry;
 mod expiry;
 mod look_up;
@@ -8,6 +9,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use copies::COPIES;
 pub use entry::{ENTRY_CAPACITY, Settings};
 pub use look_up::{Found, LookUp};
 pub use state::{Lost, State};

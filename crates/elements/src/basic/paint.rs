@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Paint: marks packets with a colour.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
@@ -16,6 +17,7 @@ use castanet_element::spec::anno;
 #[derive(Class)]
 #[class(name = "Paint", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(reconfigure = keeps, depends = packet)]
+#[class(kernel)]
 pub struct Paint {
     args: Args,
 }
@@ -36,6 +38,14 @@ impl Action for Paint {
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         p.set_anno_u8(self.args.anno.0, self.args.color);
         Verdict::Next
+    }
+}
+
+impl InKernel for Paint {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        code.set_known_annotation(self.args.anno.0, [self.args.color]);
+        code.next(0);
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PaintTee: copies packets of one colour.
 
+use castanet_element::kernel::{Code, Lowered, Size, Test};
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
@@ -22,6 +23,7 @@ use castanet_element::spec::anno;
 #[class(ledger(makes))]
 #[class(name = "PaintTee", ports = "1/2", processing = "a/ah", packets = "any/same", workers = replicate)]
 #[class(copies, drops(NoBuffer), depends = packet)]
+#[class(kernel)]
 pub struct PaintTee {
     args: Args,
 }
@@ -51,6 +53,19 @@ impl Action for PaintTee {
             return Verdict::Several;
         }
         Verdict::Next
+    }
+}
+
+impl InKernel for PaintTee {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        // XDP cannot copy a packet, so a packet of the colour goes up whole.
+        let same = code.label();
+        let paint = code.annotation(self.args.anno.0, Size::Byte);
+        code.branch(paint, Test::Equal, u32::from(self.args.color), same);
+        code.next(0);
+        code.bind(same);
+        code.up();
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Strip: removes bytes from the front of packets.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Removes bytes from the front of packets.
@@ -18,6 +19,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "Strip", ports = "1/1", processing = "a/a", packets = "any/strip LENGTH", workers = replicate)]
 #[class(depends = packet)]
+#[class(kernel)]
 pub struct Strip {
     args: Args,
 }
@@ -42,6 +44,18 @@ impl Action for Strip {
             too_much(p, self.args.length, cx);
         }
         Verdict::Next
+    }
+}
+
+impl InKernel for Strip {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let short = code.label();
+        code.need(self.args.length, short);
+        code.strip(self.args.length);
+        code.next(0);
+        code.bind(short);
+        code.up();
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::patterns::{Classify, PatternText, of_config, one_per_output};
 use castanet_classify::Program;
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Sends packets to the output of the first pattern that their bytes match.
@@ -25,6 +26,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "Classifier", ports = "1/-", processing = "h/h", packets = "any/classified", workers = replicate)]
 #[class(reconfigure = keeps, drops(NoMatch), build, handlers, depends = packet)]
+#[class(kernel)]
 pub struct Classifier {
     args: Args,
     classify: Classify,
@@ -69,6 +71,12 @@ impl Element for Classifier {
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
         self.classify.push_one(p, cx);
+    }
+}
+
+impl InKernel for Classifier {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        self.classify.lower(code)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::patterns::{Classify, ConfigNames, PatternText, of_config, one_per_output};
 use castanet_classify::Program;
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Sends IP packets to the output of the first expression that they match.
@@ -24,6 +25,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "IPClassifier", ports = "1/-", processing = "h/h", packets = "ip/same", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, drops(NoMatch, NoIpHeader), build, handlers, depends = packet)]
+#[class(kernel)]
 pub struct IpClassifier {
     args: Args,
     classify: Classify,
@@ -88,6 +90,12 @@ impl Element for IpClassifier {
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
         self.classify.push_one(p, cx);
+    }
+}
+
+impl InKernel for IpClassifier {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        self.classify.lower(code)
     }
 }
 

@@ -4,6 +4,7 @@
 use super::patterns::{Classify, ConfigNames, PatternText, Written, of_places};
 use super::rule_file::{self, Rule};
 use castanet_classify::Program;
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
 
@@ -28,6 +29,7 @@ use castanet_lang::args as text;
 #[derive(Class)]
 #[class(name = "IPFilter", ports = "1/-", processing = "h/h", packets = "ip/same", workers = replicate)]
 #[class(reconfigure = keeps, drops(NoMatch, NoIpHeader), build, handlers, depends = packet)]
+#[class(kernel)]
 pub struct IpFilter {
     args: Args,
     classify: Classify,
@@ -87,6 +89,12 @@ impl Element for IpFilter {
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
         self.classify.push_one(p, cx);
+    }
+}
+
+impl InKernel for IpFilter {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        self.classify.lower(code)
     }
 }
 

@@ -8,6 +8,7 @@ pub mod classifier;
 pub mod fast_classifier;
 pub mod ip_classifier;
 pub mod ip_filter;
+mod kernel;
 pub(crate) mod patterns;
 mod rule_file;
 

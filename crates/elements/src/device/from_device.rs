@@ -6,16 +6,19 @@ mod filter;
 mod group;
 mod handing;
 mod handlers;
+mod kernel;
 mod opening;
 mod source;
 
 use super::back::{self, Ether};
 use super::claims::{ROUTER, claim, claim_method};
+use super::come_up::come_up;
 use super::intake::{Intake, ipv4_header};
 use super::xdp::{Users, remarks};
 use crate::handover::Left;
 pub use args::Args;
 use castanet_element::Interest;
+use castanet_element::kernel::handover::{LONGEST, Points};
 use castanet_element::prelude::*;
 use castanet_io::LinkType;
 use castanet_io::device::{self, DeviceError, Instruction, PacketOptions, Shield};
@@ -96,6 +99,7 @@ const LOOK: i64 = 200_000_000;
     "DEVNAME eth*|en*|em*|wl*|lo|veth*|br*|bond*|team*|vlan*|macv*|tap*|dummy*",
     "/ether unmarked, any"
 ))]
+#[class(kernel)]
 pub struct FromDevice {
     args: Args,
     /// Packets emitted.
@@ -134,6 +138,8 @@ pub struct FromDevice {
     /// The number of frames that the kernel dropped at earlier sockets of this element. Those sockets are closed now.
     drops_before: u64,
     link: LinkType,
+    /// The points at which packets come up, while a program of the kernel processes the frames first.
+    points: Option<Arc<Points>>,
     /// The number of this element in its FANOUT group, from 0; 0 without FANOUT.
     member: usize,
 }
@@ -179,6 +185,7 @@ impl Build for FromDevice {
             patience: 0,
             drops_before: 0,
             link: LinkType::ETHERNET,
+            points: None,
             member,
             args,
         })
@@ -218,7 +225,11 @@ impl FromDevice {
             return None;
         }
         let mut batch = std::mem::take(&mut self.batch);
+        receiver.set_lead(if self.points.is_some() { LONGEST } else { 0 });
         let frames = receive_by_xdp(receiver, most, &self.intake, cx, |p| batch.push(p));
+        if let Some(points) = self.points.clone() {
+            come_up(&points, &mut batch, cx);
+        }
         for p in batch.as_mut_vec().drain(..) {
             self.emit(p, cx);
         }

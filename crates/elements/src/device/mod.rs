@@ -4,6 +4,7 @@
 mod args;
 mod back;
 mod claims;
+pub mod come_up;
 pub mod complete_offload;
 mod connectionless;
 mod dpdk;

@@ -5,6 +5,7 @@ pub(super) mod outbox;
 mod sender;
 
 use super::args::{DeviceName, Method};
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_io::device::MAX_BATCH;
 use outbox::{Outbox, Rest};
@@ -42,6 +43,7 @@ use outbox::{Outbox, Rest};
     "DEVNAME eth*|en*|em*|wl*|lo|veth*|br*|bond*|team*|vlan*|macv*|tap*|dummy*",
     "ether/same"
 ))]
+#[class(kernel)]
 pub struct ToDevice {
     args: Args,
     /// Packets pulled from the input.
@@ -146,5 +148,16 @@ impl Lifecycle for ToDevice {
         // Batches of any size give the same messages about the device and about refused packets, so packets may be
         // processed in batches.
         Effects::empty()
+    }
+}
+
+impl InKernel for ToDevice {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        if !self.out.is_xdp() {
+            return Err("it has no METHOD XDP".into());
+        }
+        code.count("count");
+        code.send(&self.args.devname.0);
+        Ok(())
     }
 }

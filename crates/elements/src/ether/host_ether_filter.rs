@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! HostEtherFilter: separates frames for this host from frames for other hosts.
 
+use castanet_element::kernel::{Code, Lowered, Refused, Size, Test};
 use castanet_element::prelude::*;
 use castanet_wire::ether::EtherAddr;
 
@@ -23,6 +24,7 @@ use castanet_wire::ether::EtherAddr;
 #[derive(Class)]
 #[class(name = "HostEtherFilter", ports = "1/1-2", processing = "a/ah", packets = "ether/same")]
 #[class(reconfigure = keeps, workers = replicate, drops(OtherHost, OwnPacket, TooShort), depends = packet)]
+#[class(kernel)]
 pub struct HostEtherFilter {
     args: Args,
 }
@@ -70,6 +72,44 @@ impl Action for HostEtherFilter {
             return cx.out_or(1, Reason::OtherHost);
         }
         Verdict::Next
+    }
+}
+
+impl InKernel for HostEtherFilter {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let at = i32::try_from(self.args.offset).map_err(|_| Refused("OFFSET is too large".into()))?;
+        let (short, stranger, group) = (code.label(), code.label(), code.label());
+        code.need_at(at, 14, short);
+        let EtherAddr(mine) = self.args.ether;
+        let finish = |code: &mut Code<'_>, kind: PacketType| {
+            code.set_packet_type(kind as u8);
+            if self.args.drop_own {
+                let other = code.label();
+                code.expect_bytes(at + 6, &mine, other);
+                code.next_or(1, Reason::OwnPacket as u16);
+                code.bind(other);
+            }
+            if kind == PacketType::OtherHost && self.args.drop_other {
+                code.next_or(1, Reason::OtherHost as u16);
+            } else {
+                code.next(0);
+            }
+        };
+        code.expect_bytes(at, &mine, stranger);
+        finish(code, PacketType::Host);
+        code.bind(stranger);
+        let first = code.load(at, Size::Byte);
+        code.branch(first, Test::Common, 1u32, group);
+        finish(code, PacketType::OtherHost);
+        code.bind(group);
+        let multicast = code.label();
+        code.expect_bytes(at, &[0xff; 6], multicast);
+        finish(code, PacketType::Broadcast);
+        code.bind(multicast);
+        finish(code, PacketType::Multicast);
+        code.bind(short);
+        code.next_or(1, Reason::TooShort as u16);
+        Ok(())
     }
 }
 

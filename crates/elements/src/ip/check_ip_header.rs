@@ -3,7 +3,9 @@
 
 use super::sources::Addresses;
 use castanet_element::count;
+use castanet_element::kernel::{Arithmetic, Code, Lowered, Refused, Size, Test};
 use castanet_element::prelude::*;
+use castanet_spec::anno;
 use castanet_wire::checksum;
 use castanet_wire::ipv4::{Ipv4Error, Ipv4Header};
 use std::net::Ipv4Addr;
@@ -38,6 +40,7 @@ use std::net::Ipv4Addr;
 #[class(workers = replicate, effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle, handlers)]
 #[class(packets_if("OLD_OFFSET *", "ip at OLD_OFFSET/check OLD_OFFSET, same"))]
 #[class(packets_if("OFFSET *.*", "ip at 0/check 0, same"), depends = packet)]
+#[class(kernel)]
 pub struct CheckIpHeader {
     args: Args,
     offset: usize,
@@ -265,6 +268,57 @@ impl Action for CheckIpHeader {
             }
             None => self.uncommon(p, cx),
         }
+    }
+}
+
+impl InKernel for CheckIpHeader {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let at = i32::try_from(self.offset).map_err(|_| Refused("OFFSET is too large".into()))?;
+        // Packets that fail a quick test go up, as they go to `uncommon` at user level.
+        let uncommon = code.label();
+        code.need_at(at, Ipv4Header::LEN as u32, uncommon);
+        let first = code.load(at, Size::Byte);
+        code.branch(first, Test::Differ, 0x45u32, uncommon);
+        if self.checksum {
+            let sum = code.load(at, Size::Word);
+            for word in 1..5 {
+                let next = code.load(at + 4 * word, Size::Word);
+                code.compute_into(sum, Arithmetic::Add, sum, next);
+            }
+            // Two rounds are enough: the sum of five words has 35 bits, after one round 19 and after two at most 0xffff + 5.
+            for _ in 0..2 {
+                let high = code.compute(Arithmetic::ShiftRight, sum, 16u32);
+                code.compute_into(sum, Arithmetic::And, sum, 0xffffu32);
+                code.compute_into(sum, Arithmetic::Add, sum, high);
+            }
+            code.branch(sum, Test::Differ, 0xffffu32, uncommon);
+        }
+        let bad: Vec<u32> = self.bad_sources.all();
+        if !bad.is_empty() {
+            let source = code.load(at + 12, Size::Word);
+            for address in bad {
+                code.branch(source, Test::Equal, address.to_be(), uncommon);
+            }
+        }
+        let total = code.load_number(at + 2, Size::Half);
+        code.branch(total, Test::Less, Ipv4Header::LEN as u32, uncommon);
+        let end = if at == 0 { total } else { code.compute(Arithmetic::Add, total, i64::from(at)) };
+        code.branch_length(Test::Less, end, uncommon);
+        let longer = code.label();
+        code.branch_length(Test::Greater, end, longer);
+        let mark = |code: &mut Code<'_>| {
+            code.mark_network(at, Ipv4Header::LEN as u32);
+            let dst = code.load(at + 16, Size::Word);
+            code.set_annotation(anno::DST_IP, Size::Word, dst);
+            code.next(0);
+        };
+        mark(code);
+        code.bind(longer);
+        code.shorten(end, at as u32 + Ipv4Header::LEN as u32);
+        mark(code);
+        code.bind(uncommon);
+        code.up();
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DecIPTTL: decrements the time to live.
 
+use castanet_element::kernel::{Arithmetic, Code, Lowered, Size, Test};
 use castanet_element::prelude::*;
 use castanet_wire::Ipv4Header;
 
@@ -21,6 +22,7 @@ use castanet_wire::Ipv4Header;
 #[derive(Class)]
 #[class(name = "DecIPTTL", ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = replicate)]
 #[class(drops(TtlExpired, NoIpHeader), packets_if("ACTIVE false", "any/same"), depends = packet)]
+#[class(kernel)]
 pub struct DecIpTtl {
     args: Args,
     /// Packets whose time to live was 1 or 0.
@@ -92,6 +94,47 @@ impl DecIpTtl {
         }
         *field = word.wrapping_add(0x0001_0000 - 1).to_le_bytes();
         Verdict::Next
+    }
+}
+
+impl InKernel for DecIpTtl {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        if !self.args.active {
+            code.next(0);
+            return Ok(());
+        }
+        let other = code.label();
+        let Some((at, _)) = code.network() else {
+            code.up();
+            return Ok(());
+        };
+        code.need_at(at, Ipv4Header::LEN as u32, other);
+        if !self.args.multicast {
+            let first = code.load(at + 16, Size::Byte);
+            let class = code.compute(Arithmetic::And, first, 0xf0u32);
+            let unicast = code.label();
+            code.branch(class, Test::Differ, 0xe0u32, unicast);
+            code.next(0);
+            code.bind(unicast);
+        }
+        // As in `decrement`: one word has time to live, protocol and checksum, and one addition changes both fields. The
+        // order of memory is that of the processor of which the time to live is the lowest byte.
+        let word = code.load(at + 8, Size::Word);
+        let word = if cfg!(target_endian = "little") { word } else { code.swapped(word, Size::Word) };
+        let lives = code.label();
+        code.branch(word, Test::Common, 0xfeu32, lives);
+        code.jump(other);
+        code.bind(lives);
+        let fits = code.label();
+        code.branch(word, Test::Less, 0xfffe_0000u32, fits);
+        code.compute_into(word, Arithmetic::Add, word, 0x0001_0000u32);
+        code.bind(fits);
+        code.compute_into(word, Arithmetic::Add, word, 0xffffu32);
+        code.store(at + 8, Size::Word, word);
+        code.next(0);
+        code.bind(other);
+        code.up();
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 //! DirectIPLookup: routes packets by any number of routes, through an indexed table.
 
 use super::routes::Routes;
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_tables::lpm::DirectTable;
 
@@ -31,6 +32,7 @@ use castanet_tables::lpm::DirectTable;
     packets = "any/same"
 )]
 #[class(workers = replicate, drops(NoRoute), handlers, depends = packet)]
+#[class(kernel)]
 pub struct DirectIpLookup {
     #[engine(handlers_first, element)]
     routes: Routes<DirectTable>,
@@ -42,5 +44,11 @@ impl DirectIpLookup {
     #[write(button)]
     fn flush(&mut self) {
         self.routes.clear();
+    }
+}
+
+impl InKernel for DirectIpLookup {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        self.routes.lower(code)
     }
 }

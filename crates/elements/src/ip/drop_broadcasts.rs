@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DropBroadcasts: drops packets that were broadcast on the link.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Drops packets that arrived as link-level broadcasts or multicasts.
@@ -20,6 +21,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "DropBroadcasts", ports = "1/1-2", processing = "a/ah", packets = "any/same")]
 #[class(workers = replicate, drops(LinkBroadcast), depends = packet)]
+#[class(kernel)]
 pub struct DropBroadcasts {
     /// Packets that arrived as link-level broadcasts or multicasts.
     #[count(unit = "packets")]
@@ -34,6 +36,19 @@ impl Action for DropBroadcasts {
             return cx.out_or(1, Reason::LinkBroadcast);
         }
         Verdict::Next
+    }
+}
+
+impl InKernel for DropBroadcasts {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let kind = code.state().packet_type;
+        if kind == PacketType::Broadcast as u8 || kind == PacketType::Multicast as u8 {
+            code.count("drops");
+            code.next_or(1, Reason::LinkBroadcast as u16);
+        } else {
+            code.next(0);
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! FixIPSrc: gives the router's own ICMP errors the address of the interface on which they leave.
 
+use castanet_element::kernel::{Code, Lowered, Size, Test};
 use castanet_element::prelude::*;
 use castanet_spec::anno::FIX_IP_SRC;
 use castanet_wire::Ipv4Header;
@@ -22,6 +23,7 @@ use std::net::Ipv4Addr;
 #[derive(Class)]
 #[class(name = "FixIPSrc", ports = "1/1", processing = "a/a", packets = "ip optional/same", workers = replicate)]
 #[class(depends = packet)]
+#[class(kernel)]
 pub struct FixIpSrc {
     args: Args,
 }
@@ -51,6 +53,19 @@ impl FixIpSrc {
         if let Some(h) = p.network_mut().and_then(Ipv4Header::from_prefix_mut) {
             h.rewrite_src(self.args.ipaddr.to_bits());
         }
+    }
+}
+
+impl InKernel for FixIpSrc {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        // The router's own errors are made at user level, so the packets to be changed are there.
+        let marked = code.label();
+        let mark = code.annotation(FIX_IP_SRC, Size::Byte);
+        code.branch(mark, Test::Differ, 0u32, marked);
+        code.next(0);
+        code.bind(marked);
+        code.up();
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 //! IPFragmenter: fragments packets that are too long for the next link.
 
 use crate::device::offload::finish;
+use castanet_element::kernel::{Code, Lowered, Test};
 use castanet_element::prelude::*;
 use castanet_packet::{DEFAULT_HEADROOM, MAX_HEADROOM};
 use castanet_wire::ipv4::{self, MAX_HEADER_LEN};
@@ -31,6 +32,7 @@ use std::net::Ipv4Addr;
 #[class(name = "IPFragmenter", offload = aware, ports = "1/1-2", processing = "h/h", packets = "ip/same", workers = replicate)]
 #[class(effects(prints), drops(MustFragment, NoIpHeader, NoBuffer, BadFragment), copies, build, lifecycle)]
 #[class(depends = packet)]
+#[class(kernel)]
 pub struct IpFragmenter {
     args: Args,
     /// Packets that were too long, and could not or must not be fragmented.
@@ -298,6 +300,23 @@ fn largest_segment(p: &Packet) -> Option<usize> {
     let (headers, size) = p.super_packet()?;
     let network = usize::try_from(p.network_offset()?).ok()?;
     Some(headers.saturating_sub(network) + usize::from(size))
+}
+
+impl InKernel for IpFragmenter {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let long = code.label();
+        match code.network() {
+            Some((at, _)) => {
+                let most = i64::from(self.args.mtu) + i64::from(at);
+                code.branch_length(Test::Greater, most, long);
+                code.next(0);
+            }
+            None => code.jump(long),
+        }
+        code.bind(long);
+        code.up();
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 mod source_route;
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_spec::anno::ICMP_PARAMPROB;
 use castanet_wire::options::{Options, kind};
@@ -40,6 +41,7 @@ use std::net::Ipv4Addr;
 #[derive(Class)]
 #[class(name = "IPGWOptions", ports = "1/1-3", processing = "a/ah", packets = "ip/same", workers = replicate)]
 #[class(drops(BadIpOption, NoIpHeader, BadIpHeader, SourceRoute), depends = packet, clock)]
+#[class(kernel)]
 pub struct IpGwOptions {
     args: Args,
     /// Packets dropped or sent to output 1 because an option is malformed.
@@ -263,6 +265,22 @@ impl Action for IpGwOptions {
             Some([first, ..]) if first & 15 == 5 => Verdict::Next,
             _ => self.with_options(p, cx),
         }
+    }
+}
+
+impl InKernel for IpGwOptions {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let other = code.label();
+        match code.network() {
+            Some((at, 20)) => {
+                code.need_at(at, 1, other);
+                code.next(0);
+            }
+            _ => code.jump(other),
+        }
+        code.bind(other);
+        code.up();
+        Ok(())
     }
 }
 

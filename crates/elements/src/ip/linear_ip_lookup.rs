@@ -2,6 +2,7 @@
 //! LinearIPLookup: routes packets by a few routes that may change.
 
 use super::routes::Routes;
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_tables::lpm::StaticTable;
 
@@ -30,7 +31,14 @@ use castanet_tables::lpm::StaticTable;
     packets = "any/same"
 )]
 #[class(workers = replicate, drops(NoRoute), depends = packet)]
+#[class(kernel)]
 pub struct LinearIpLookup {
     #[engine(element)]
     routes: Routes<StaticTable>,
+}
+
+impl InKernel for LinearIpLookup {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        self.routes.lower(code)
+    }
 }

@@ -2,6 +2,7 @@
 //! RadixIPLookup: routes packets by any number of routes, with little memory.
 
 use super::routes::Routes;
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_tables::lpm::RadixTable;
 
@@ -24,6 +25,7 @@ use castanet_tables::lpm::RadixTable;
 #[derive(Class)]
 #[class(name = "RadixIPLookup", ports = "1/-", processing = "h/h", packets = "any/same")]
 #[class(workers = replicate, drops(NoRoute), handlers, depends = packet)]
+#[class(kernel)]
 pub struct RadixIpLookup {
     #[engine(handlers_first, element)]
     routes: Routes<RadixTable>,
@@ -35,5 +37,11 @@ impl RadixIpLookup {
     #[write(button)]
     fn flush(&mut self) {
         self.routes.clear();
+    }
+}
+
+impl InKernel for RadixIpLookup {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        self.routes.lower(code)
     }
 }

@@ -2,6 +2,7 @@
 //! The engine of all IPv4 route tables: changes the routes, and routes batches.
 
 mod handlers;
+mod kernel;
 mod table;
 mod text;
 

@@ -42,6 +42,14 @@ impl Addresses {
         self.endings[Self::word(last)] >> (last & 63) & 1 != 0
     }
 
+    /// The addresses.
+    pub(super) fn all(&self) -> Vec<u32> {
+        let mut all: Vec<u32> = self.groups.iter().flatten().copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// Whether the list contains an address.
     pub(super) fn contains(&self, addr: u32) -> bool {
         // Compare the whole group without an early exit: eight parallel compares cost less than one mispredicted

@@ -2,6 +2,7 @@
 //! StaticIPLookup: routes packets by a few routes that never change.
 
 use super::routes::Routes;
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_tables::lpm::StaticTable;
 
@@ -30,7 +31,14 @@ use castanet_tables::lpm::StaticTable;
     packets = "any/same"
 )]
 #[class(workers = replicate, drops(NoRoute), depends = packet)]
+#[class(kernel)]
 pub struct StaticIpLookup {
     #[engine(element)]
     routes: Routes<StaticTable, false>,
+}
+
+impl InKernel for StaticIpLookup {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        self.routes.lower(code)
+    }
 }

@@ -5,6 +5,7 @@
 //! One lock protects the table. To avoid taking the lock, queriers cache an entry until its next query or its expiry is
 //! due. An atomic number, the generation, shows whether cached entries are still valid.
 
+use super::copies::Copies;
 use super::entry::{Entry, Settings};
 use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
@@ -45,6 +46,7 @@ pub struct State {
     inner: Mutex<Inner>,
     /// Incremented whenever a known address changes, or is removed before it expires.
     generation: AtomicU32,
+    copies: Copies,
     drops: SharedCount,
 }
 
@@ -54,6 +56,7 @@ impl State {
         State {
             inner: Mutex::new(Inner { settings, ..Inner::default() }),
             generation: AtomicU32::new(1),
+            copies: Copies::default(),
             drops: SharedCount::default(),
         }
     }
@@ -78,6 +81,10 @@ impl State {
     /// Makes all cached copies of entries invalid, by starting a new generation.
     pub fn invalidate(&self) {
         self.generation.fetch_add(1, Ordering::Release);
+        self.copies.clear();
+    }
+    pub(super) fn copies(&self) -> &Copies {
+        &self.copies
     }
     /// Returns the count of packets that the table dropped.
     pub fn drops(&self) -> &SharedCount {

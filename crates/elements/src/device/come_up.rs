@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packets that come up from the part of a router that runs in the kernel.
+
+use castanet_element::kernel::handover::{Found, LONGEST, Points, Record};
+use castanet_element::prelude::*;
+
+/// Passes received packets to the elements where they continue. The data of each begin with [`LONGEST`] bytes before its frame.
+/// Frames without a record stay in the batch, without these bytes.
+#[cold]
+pub fn come_up(points: &Points, batch: &mut Batch, cx: &mut Cx<'_>) {
+    for mut p in std::mem::take(batch).drain() {
+        let Some((before, frame)) = p.data().split_at_checked(LONGEST) else {
+            cx.drop(p, Reason::Truncated);
+            continue;
+        };
+        let (found, inside) = match points.find(before, frame) {
+            Found::Nothing => {
+                // The kernel's program does not process frames yet.
+                if clear_record(&mut p) {
+                    batch.push(p);
+                }
+                continue;
+            }
+            Found::Foreign => {
+                entered_below(cx);
+                cx.drop(p, Reason::Stopped);
+                continue;
+            }
+            Found::Before(record) => (Risen::of(&record), 0),
+            Found::Inside(record) => (Risen::of(&record), record.length),
+        };
+        entered_below(cx);
+        if clear_record(&mut p) && p.strip(inside) && found.restore(&mut p) {
+            cx.resume(found.element, found.input, p);
+        } else {
+            cx.drop(p, Reason::Truncated);
+        }
+    }
+}
+
+/// The program in the kernel has counted the frame as entered, and so has the receiver: takes the second away.
+fn entered_below(cx: &mut Cx<'_>) {
+    cx.entered(u64::MAX);
+}
+
+/// Removes the bytes before the frame, and clears them, so that no later frame finds them in the buffer.
+fn clear_record(p: &mut Packet) -> bool {
+    let Some(before) = p.data_mut().get_mut(..LONGEST) else { return false };
+    before.fill(0);
+    p.strip(LONGEST)
+}
+
+/// A record, after its bytes are gone.
+struct Risen {
+    element: u32,
+    input: u32,
+    data: usize,
+    end: Option<usize>,
+    mac: Option<i32>,
+    network: Option<(i32, u32)>,
+    packet_type: PacketType,
+    annotations: [u8; 48],
+}
+
+impl Risen {
+    fn of(record: &Record<'_>) -> Risen {
+        let state = &record.point.state;
+        Risen {
+            element: record.point.element,
+            input: record.point.input,
+            data: usize::try_from(state.data).unwrap_or(0),
+            end: record.end.map(|n| n as usize),
+            mac: state.mac,
+            network: state.network,
+            packet_type: packet_type(state.packet_type),
+            annotations: record.annotations,
+        }
+    }
+
+    /// Gives a packet whose data are the frame the lengths and annotations that it had in the kernel.
+    fn restore(&self, p: &mut Packet) -> bool {
+        p.clear_mac_header();
+        if let Some(at) = self.mac {
+            p.set_mac_header(at as isize);
+        }
+        if let Some(end) = self.end {
+            p.truncate(end);
+        }
+        if let Some((at, length)) = self.network
+            && let Ok(at) = usize::try_from(at)
+        {
+            p.set_network_header(at, length as usize);
+        }
+        p.set_packet_type(self.packet_type);
+        let (hot, cold) = self.annotations.split_at(24);
+        if let Some(hot) = hot.first_chunk::<24>() {
+            p.set_anno(0, *hot);
+        }
+        if cold.iter().any(|b| *b != 0)
+            && let Some(cold) = cold.first_chunk::<24>()
+        {
+            p.set_anno(24, *cold);
+        }
+        p.strip(self.data)
+    }
+}
+
+/// The packet type with the number that the kernel uses.
+fn packet_type(number: u8) -> PacketType {
+    match number {
+        1 => PacketType::Broadcast,
+        2 => PacketType::Multicast,
+        3 => PacketType::OtherHost,
+        _ => PacketType::Host,
+    }
+}
