@@ -124,6 +124,7 @@ pub(crate) fn queues(shared: &Shared, mut read: impl FnMut(u32, &str) -> Option<
 impl Nodes {
     /// Returns this worker's part of the ledger, while the router runs.
     pub(crate) fn accounts(&mut self, core: &mut Core) -> Accounts {
+        self.add_kernel_counts(core);
         let shared = self.shared.clone();
         let here = core.worker() as usize;
         let accounts = (0..shared.graph.len() as u32).map(|e| {
@@ -139,6 +140,7 @@ impl Nodes {
     }
     /// Returns a table of the packets that the elements dropped, summed over all workers.
     pub(crate) fn all_drops(&mut self, core: &mut Core) -> Result<String, CallError> {
+        self.add_kernel_counts(core);
         let mut all: Vec<_> = core.all_drops().collect();
         let shared = self.shared.clone();
         let here = core.worker() as usize;

@@ -125,6 +125,7 @@ impl Nodes {
         handler: &str,
         parameters: &str,
     ) -> Result<String, CallError> {
+        self.add_kernel_counts(core);
         let name = self.shared.handler_name(Some(element), handler);
         match self.flags_of(core, element, handler) {
             Some(f) if !f.is_readable() => {
@@ -179,8 +180,10 @@ impl Nodes {
             Some(f) if f.is_writable() => return Err(CallError::Denied(name)),
             _ => return Err(Missing::Write(name).into()),
         }
+        self.add_kernel_counts(core);
         let done = self.with(core, element, |e, cx| handler::write(e, handler, value, cx));
         done.ok_or_else(|| Missing::Write(name.clone()))???;
+        self.refresh_kernel(core);
         self.check_effects(core, element);
         if self.shared.shows_config(element) {
             // The class computes the text of `config` itself. Read the handler again, because the write may have

@@ -16,7 +16,9 @@ impl Nodes {
     /// dropped.
     #[inline(always)]
     pub(crate) fn run_task(&mut self, core: &mut Core, element: u32) -> Turn {
-        self.run(core, element, |e, cx| e.task(cx)).unwrap_or(Turn::Sleep)
+        let turn = self.run(core, element, |e, cx| e.task(cx)).unwrap_or(Turn::Sleep);
+        self.move_resumed(core, element);
+        turn
     }
 
     /// Calls an element that is not in a chain. Then moves each packet that the element emitted until it is stored,

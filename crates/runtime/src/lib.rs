@@ -42,6 +42,7 @@ mod errors;
 pub mod global_handlers;
 pub mod handlers;
 mod initialise;
+pub mod kernel;
 pub mod ledger;
 mod link;
 mod lock;

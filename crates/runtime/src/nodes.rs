@@ -37,6 +37,8 @@ pub struct Nodes {
     pub(crate) compiled: Option<Compiled>,
     /// The edges on which packets wait. The last one is followed first.
     pub(crate) stack: Vec<u32>,
+    /// The edges by which packets continue that come up from the kernel.
+    pub(crate) resumes: Vec<usize>,
     /// The packets that [`Nodes::suspend`] has taken away, with their edges: one list for each call of `suspend`. The
     /// packets wait until the packet that re-entered a cycle has been stored, sent or dropped.
     suspended: Vec<Vec<(u32, Batch)>>,
@@ -93,6 +95,7 @@ impl Nodes {
             places,
             compiled,
             stack: Vec::with_capacity(64),
+            resumes: Vec::new(),
             suspended: Vec::new(),
             parked: Vec::new(),
             contended: Vec::new(),

@@ -241,7 +241,7 @@ pub fn several_turns(graph: Graph, classes: &dyn Classes) -> Option<(Graph, Quan
 }
 
 /// Builds the elements of a graph, and those that the router inserts.
-fn built(
+pub(crate) fn built(
     graph: Graph,
     classes: &dyn Classes,
     options: &Options,
@@ -393,6 +393,7 @@ pub(crate) fn prepare(
         barrier: Barrier::default(),
         held,
         meters: Meters::new(workers),
+        kernel: Default::default(),
         session,
         supervisor,
     });

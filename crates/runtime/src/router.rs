@@ -3,6 +3,7 @@
 
 use crate::assemble::assemble;
 use crate::assembly::Assembly;
+use crate::kernel::{KernelDriver, Programs};
 use crate::ledger::Ledger;
 use crate::options::{Options, ThreadStart};
 use crate::prepare::prepare;
@@ -130,6 +131,7 @@ impl Router {
             Ok(())
         });
         running.slot.close();
+        self.add_kernel_counts();
         // In debug builds, check the ledger, so that every test notices a class that counts wrongly. After a panic, the
         // check is not possible, because the packets of the element that panicked cannot be counted.
         if cfg!(debug_assertions) && result.is_ok() && running.panics() == 0 {
@@ -154,6 +156,30 @@ impl Router {
                     }
                 }
             }
+        }
+    }
+
+    /// Returns the programs of the part of the router that can run in the kernel, without loading them.
+    pub fn compile_for_kernel(&self) -> Programs {
+        self.assembly.workers.first().map_or_else(Programs::default, |w| w.nodes.compile_kernel(0))
+    }
+
+    /// Loads the part of the router that can run in the kernel. Its packets that need the rest of the router come up. The
+    /// router must have one worker.
+    ///
+    /// # Errors
+    /// Why the kernel refuses.
+    pub fn start_in_kernel(&mut self, driver: Arc<dyn KernelDriver>) -> Result<(), String> {
+        match self.assembly.workers.as_mut_slice() {
+            [w] => w.nodes.start_kernel(&mut w.core, driver),
+            _ => Err("the driver xdp needs a router with one worker".into()),
+        }
+    }
+
+    /// Adds what the kernel has counted up to now to the counts of the elements.
+    fn add_kernel_counts(&mut self) {
+        for w in &mut self.assembly.workers {
+            w.nodes.add_kernel_counts(&mut w.core);
         }
     }
 

@@ -98,6 +98,8 @@ pub struct Shared {
     pub(crate) held: Held,
     /// What elements cost on each worker.
     pub(crate) meters: Meters,
+    /// The part of the configuration that runs in the kernel.
+    pub(crate) kernel: crate::kernel::KernelSlot,
     /// The state of the running router that hot swaps do not replace.
     pub(crate) session: Arc<Session>,
     pub(crate) supervisor: Arc<dyn Supervisor>,

@@ -230,6 +230,7 @@ impl Worker {
             } else {
                 self.nodes.run(&mut self.core, e, |e, cx| e.timer(id, cx));
             }
+            self.nodes.move_resumed(&mut self.core, e);
         }
         true
     }

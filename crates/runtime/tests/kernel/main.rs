@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests that nobody can tell where an element runs: a router of which a part runs as eBPF programs, in an interpreter, sends
+//! the same frames, prints the same messages and counts the same as the whole router at user level.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+mod frames;
+mod world;
+
+use castanet_element::Clock;
+use castanet_element::build::of_router;
+use castanet_runtime::swap::Loaded;
+use castanet_runtime::{Options, Router};
+use castanet_testkit::Log;
+use frames::Random;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use world::World;
+
+/// What can be seen of a run.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    sent: Vec<(String, Vec<u8>)>,
+    messages: Vec<String>,
+    handlers: BTreeMap<String, String>,
+    ledger: String,
+}
+
+/// Handlers whose values differ, because packets pass some elements only at user level: queues are left out in the kernel.
+const DIFFERENT: [&str; 4] = ["highwater_length", "scheduled", "cycles", "now"];
+
+fn start(text: &str, world: &World) -> (Router, Log) {
+    let log = Log::default();
+    let options = Options {
+        clock: Clock::simulated(castanet_testkit::START),
+        given: of_router(world.clone()),
+        printer: log.printer(),
+        ..Options::default()
+    };
+    let (loaded, _) = Loaded::from_text("config", text.as_bytes(), &[], world::classes())
+        .unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let (router, _) = castanet_runtime::build(loaded.graph, loaded.classes, &loaded.sources, options)
+        .unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+    router.running().stop_when_idle();
+    (router, log)
+}
+
+fn finish(mut router: Router, log: &Log, world: &World) -> Seen {
+    router.run().unwrap();
+    let mut handlers = BTreeMap::new();
+    for e in 0..router.shared().graph.len() as u32 {
+        let name = router.shared().graph.name(e as usize).to_string();
+        let all = router.read(Some(e), "handlers", "").unwrap();
+        for line in all.lines() {
+            let Some((handler, flags)) = line.split_once('\t') else { continue };
+            if flags.contains('r')
+                && !DIFFERENT.contains(&handler)
+                && let Ok(value) = router.read(Some(e), handler, "")
+            {
+                handlers.insert(format!("{name}.{handler}"), value);
+            }
+        }
+    }
+    let ledger = router.ledger().to_string();
+    Seen { sent: world.sent(), messages: log.lines(), handlers, ledger }
+}
+
+/// Runs a configuration with frames at user level, and partly in the kernel, and compares. Returns how many frames came up,
+/// how many did not, and the instructions for the latter.
+fn compare(text: &str, frames: &[(&str, Vec<u8>)]) -> (u64, u64, u64) {
+    let run = |in_kernel: bool| {
+        let world = World::default();
+        for (i, (device, frame)) in frames.iter().enumerate() {
+            world.receive(device, 1 + i as i64, frame.clone());
+        }
+        let (mut router, log) = start(text, &world);
+        if in_kernel {
+            router.start_in_kernel(Arc::new(world.clone())).unwrap();
+        }
+        let seen = finish(router, &log, &world);
+        assert_eq!(world.fault(), None, "{text}");
+        (seen, world.ways())
+    };
+    let (seen, ways) = run(true);
+    let (wanted, _) = run(false);
+    for (i, (got, want)) in seen.sent.iter().zip(&wanted.sent).enumerate() {
+        assert!(got == want, "{text}\nframe {i} sent:\n{got:02x?}\nnot\n{want:02x?}");
+    }
+    assert_eq!(seen.sent.len(), wanted.sent.len(), "{text}");
+    for (got, want) in seen.messages.iter().zip(&wanted.messages) {
+        assert!(got == want, "{text}\n{got}\nnot\n{want}");
+    }
+    assert_eq!(seen.messages.len(), wanted.messages.len(), "{text}");
+    for (name, want) in &wanted.handlers {
+        let got = &seen.handlers[name];
+        assert!(got == want, "{text}\n{name}: {got} not {want}");
+    }
+    assert_eq!(seen.ledger, wanted.ledger, "{text}");
+    ways
+}
+
+/// Configurations that show each class that can run in the kernel. `IN` and `OUT` stand for devices; an output that leads to
+/// Observe shows everything about packets.
+const CLASSES: &[&str] = &[
+    "FromDevice(eth0) -> Strip(14) -> Observe(a);",
+    "FromDevice(eth0) -> Strip(3) -> Strip(57) -> Strip(1) -> Observe(a);",
+    "FromDevice(eth0) -> Paint(7) -> t :: PaintTee(7) -> Observe(a); t [1] -> Observe(b);",
+    "FromDevice(eth0) -> Paint(7, 20) -> t :: PaintTee(8, 20) -> Observe(a); t [1] -> Observe(b);",
+    "FromDevice(eth0) -> f :: HostEtherFilter(2:0:0:0:0:0) -> Observe(a); f [1] -> Observe(b);",
+    "FromDevice(eth0) -> HostEtherFilter(2:0:0:0:0:0, true, false) -> Observe(a);",
+    "FromDevice(eth0) -> f :: HostEtherFilter(2:0:0:0:0:0, true) -> d :: DropBroadcasts -> Observe(a); f [1] -> Observe(b);
+     d [1] -> Observe(c);",
+    "FromDevice(eth0) -> DropBroadcasts -> Observe(a);",
+    "FromDevice(eth0) -> c :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800, 12/86dd%ff0f !14/60, -);
+     c [0] -> Observe(a); c [1] -> Observe(b); c [2] -> Observe(c); c [3] -> Observe(d); c [4] -> Observe(e);",
+    "FromDevice(eth0) -> Classifier(12/0800) -> Observe(a);",
+    "FromDevice(eth0) -> Strip(14) -> c :: CheckIPHeader(VERBOSE true) -> Observe(a); c [1] -> Observe(b);",
+    "FromDevice(eth0) -> CheckIPHeader(14, DETAILS true) -> Strip(14) -> Observe(a);",
+    "FromDevice(eth0) -> Strip(14) -> CheckIPHeader2(BADSRC 10.0.0.2 10.0.0.255, GOODDST 10.0.1.2) -> Observe(a);",
+    "FromDevice(eth0) -> Strip(14) -> CheckIPHeader -> IPFilter(deny src 10.0.0.2, 1 tcp dst port 80, allow udp or icmp type 8)
+     -> Observe(a); Idle -> Observe(b);",
+    "FromDevice(eth0) -> Strip(14) -> CheckIPHeader -> c :: IPClassifier(tcp syn, udp src port 53 and ip ttl 64, ip frag, -);
+     c [0] -> Observe(a); c [1] -> Observe(b); c [2] -> Observe(c); c [3] -> Observe(d);",
+    "FromDevice(eth0) -> IPClassifier(tcp) -> Observe(a);",
+    "FromDevice(eth0) -> Strip(14) -> CheckIPHeader -> r :: StaticIPLookup(10.0.0.0/24 0, 10.0.0.2/32 1, 10.0.0.0/8 9.9.9.9 1,
+     0.0.0.0/0 8.8.8.8 0); r [0] -> Observe(a); r [1] -> Observe(b);",
+    "FromDevice(eth0) -> Strip(14) -> CheckIPHeader -> r :: RadixIPLookup(10.0.0.0/24 0, 10.0.1.0/24 1);
+     r [0] -> Observe(a); r [1] -> Observe(b);",
+    "FromDevice(eth0) -> r :: LinearIPLookup(0.0.0.0/0 7.7.7.7 0, 10.0.1.0/24 1); r [0] -> Observe(a); r [1] -> Observe(b);",
+    "FromDevice(eth0) -> Strip(14) -> CheckIPHeader -> t :: DecIPTTL -> Observe(a); t [1] -> Observe(b);",
+    "FromDevice(eth0) -> Strip(14) -> CheckIPHeader -> DecIPTTL(MULTICAST false) -> DecIPTTL(ACTIVE false) -> Observe(a);",
+    "FromDevice(eth0) -> DecIPTTL -> Observe(a);",
+    "FromDevice(eth0) -> Strip(14) -> CheckIPHeader -> FixIPSrc(1.2.3.4) -> o :: IPGWOptions(10.0.0.1) -> Observe(a);
+     o [1] -> Observe(b);",
+    "FromDevice(eth0) -> Strip(14) -> CheckIPHeader -> f :: IPFragmenter(60) -> Observe(a); f [1] -> Observe(b);",
+    "FromDevice(eth0) -> Strip(14) -> CheckIPHeader -> a :: ARPQuerier(10.0.0.1/24, 2:0:0:0:0:0) -> Queue -> ToDevice(eth0);
+     FromDevice(eth1) -> [1] a;
+     Script(write a.insert 10.0.1.2 2:1:1:1:1:1, wait 0.1, write a.insert 10.0.1.2 2:2:2:2:2:2, wait 0.1, write a.clear);",
+    "FromDevice(eth0) -> Queue -> ToDevice(eth1);",
+    "FromDevice(eth0) -> q :: Queue -> Unqueue -> Observe(a); FromDevice(eth1) -> q;",
+];
+
+#[test]
+fn each_class_does_the_same_in_the_kernel() {
+    for (i, text) in CLASSES.iter().enumerate() {
+        let mut random = Random::new(i as u64);
+        let frames: Vec<(&str, Vec<u8>)> =
+            (0..1500).map(|_| (if random.one_in(8) { "eth1" } else { "eth0" }, random.frame())).collect();
+        let ways = compare(text, &frames);
+        assert!(ways.0 + ways.1 > 0, "{text}: no frame passed a program");
+    }
+}
+
+fn ip_router() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/ip-router.click");
+    let text = std::fs::read_to_string(path).unwrap();
+    // The devices have no addresses of their own here.
+    text.replace(
+        "AddressInfo($DEV0 $IP0, $DEV1 $IP1);",
+        "AddressInfo($DEV0 $IP0 2:0:0:0:0:0, $DEV1 $IP1 2:0:0:0:0:1);",
+    )
+}
+
+#[test]
+fn the_ip_router_does_the_same_in_the_kernel() {
+    let mut random = Random::new(1);
+    let known = "Script(set n 0, label again, write one/arp.insert 10.0.0.2 2:0:0:0:1:2,
+                 write two/arp.insert 10.0.1.2 2:0:0:0:1:3, wait 1s, set n $(add $n 1), goto again $(lt $n 6));";
+    for text in [ip_router(), format!("{}\n{known}", ip_router())] {
+        let frames: Vec<(&str, Vec<u8>)> = (0..4000)
+            .map(|_| {
+                let device = random.below(2) as u8;
+                (if device == 0 { "eth0" } else { "eth1" }, random.frame_for(device))
+            })
+            .collect();
+        let (up, gone, executed) = compare(&text, &frames);
+        println!("{up} up, {gone} not, {} instructions each", executed / gone.max(1));
+        assert!(gone > 0 && up > 0);
+    }
+}

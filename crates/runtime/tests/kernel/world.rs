@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Devices without a kernel: they deliver given frames, one each millisecond of simulated time, and record what is sent. With
+//! programs, the frames first pass the interpreter of eBPF, as they would pass the programs in the kernel.
+
+use castanet_classes::Registry;
+use castanet_element::kernel::handover::{LONGEST, Points};
+use castanet_element::kernel::interpreter::{Frame, Machine, Map, Run};
+use castanet_element::kernel::{Code, Counter, Instruction, Lowered, MapName, Size, Table, Test};
+use castanet_element::prelude::*;
+use castanet_element::{Attached, element};
+use castanet_elements::device::come_up::come_up;
+use castanet_runtime::Classes;
+use castanet_runtime::kernel::{KernelDriver, Programs};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+/// The Ethernet address of the device with this name.
+pub fn address(device: &str) -> [u8; 6] {
+    let last = device.bytes().last().unwrap_or(0) & 15;
+    [2, 0, 0, 0, 0, last]
+}
+
+/// What surrounds a router.
+#[derive(Clone, Default)]
+pub struct World(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// The frames that each device receives, with their times in milliseconds.
+    frames: Mutex<HashMap<String, VecDeque<(i64, Vec<u8>)>>>,
+    /// What was sent: the device and the frame.
+    sent: Mutex<Vec<(String, Vec<u8>)>>,
+    kernel: Mutex<Side>,
+}
+
+/// What the kernel has.
+#[derive(Default)]
+struct Side {
+    machine: Machine,
+    names: Vec<MapName>,
+    programs: HashMap<String, Vec<Instruction>>,
+    counters: Vec<Counter>,
+    devices: Vec<String>,
+    /// Frames that came up, and frames that did not.
+    ways: (u64, u64),
+    /// Instructions executed for frames that did not come up.
+    executed: u64,
+    /// What the interpreter found wrong with a program.
+    fault: Option<String>,
+}
+
+impl World {
+    /// Lets a device receive a frame at a time in milliseconds.
+    pub fn receive(&self, device: &str, at: i64, frame: Vec<u8>) {
+        self.0.frames.lock().unwrap().entry(device.into()).or_default().push_back((at, frame));
+    }
+    /// What was sent.
+    pub fn sent(&self) -> Vec<(String, Vec<u8>)> {
+        self.0.sent.lock().unwrap().clone()
+    }
+    /// What was found wrong with a program.
+    pub fn fault(&self) -> Option<String> {
+        self.0.kernel.lock().unwrap().fault.clone()
+    }
+    /// The numbers of frames that came up and that did not, and the instructions that were executed for the latter.
+    pub fn ways(&self) -> (u64, u64, u64) {
+        let side = self.0.kernel.lock().unwrap();
+        (side.ways.0, side.ways.1, side.executed)
+    }
+}
+
+/// A table of the interpreter.
+struct Entries(World, usize);
+
+impl Table for Entries {
+    fn set(&self, key: &[u8], value: &[u8]) -> bool {
+        let mut side = self.0.0.kernel.lock().unwrap();
+        side.machine.maps.get_mut(self.1).is_some_and(|m| m.set(key, value).is_ok())
+    }
+    fn remove(&self, key: &[u8]) {
+        let mut side = self.0.0.kernel.lock().unwrap();
+        let _ = side.machine.maps.get_mut(self.1).map(|m| m.remove(key));
+    }
+}
+
+impl KernelDriver for World {
+    fn install(&self, programs: &Programs) -> Result<Vec<((u32, u32), Arc<dyn Table>)>, String> {
+        let mut side = self.0.kernel.lock().unwrap();
+        let shared = &programs.router.shared;
+        let old = std::mem::take(&mut *side);
+        side.ways = old.ways;
+        side.machine.limit = 1_000_000;
+        side.names = vec![MapName::Counters, MapName::Sockets, MapName::Devices];
+        side.machine.maps = vec![
+            Map::per_cpu_array(1, 8 * shared.counters.len().max(1)),
+            Map::sockets(1),
+            Map::devices(shared.devices.len().max(1) as u32),
+        ];
+        side.machine.maps[1].set(&0u32.to_ne_bytes(), &[0; 4]).unwrap();
+        for number in 0..shared.devices.len() as u32 {
+            side.machine.maps[2].set(&number.to_ne_bytes(), &[0; 4]).unwrap();
+        }
+        let mut tables: Vec<((u32, u32), Arc<dyn Table>)> = Vec::new();
+        for (name, spec) in &shared.tables {
+            let at = side.machine.maps.len();
+            let before = old.names.iter().position(|n| *n == MapName::Table(name.0, name.1));
+            let map = match before {
+                Some(i) => old.machine.maps[i].clone(),
+                None => Map::hash(spec.entries, spec.key as usize, spec.value as usize),
+            };
+            side.machine.maps.push(map);
+            side.names.push(MapName::Table(name.0, name.1));
+            if before.is_none() {
+                tables.push((*name, Arc::new(Entries(self.clone(), at))));
+            }
+        }
+        for (_, device, program) in &programs.programs {
+            let mut instructions = program.instructions.clone();
+            for (at, name) in &program.maps {
+                let index = side.names.iter().position(|n| n == name).unwrap();
+                instructions[*at].immediate = index as i32;
+            }
+            side.programs.insert(device.clone(), instructions);
+        }
+        side.counters = shared.counters.clone();
+        side.devices = shared.devices.clone();
+        Ok(tables)
+    }
+    fn counts(&self) -> Vec<(Counter, u64)> {
+        let side = self.0.kernel.lock().unwrap();
+        let Some(map) = side.machine.maps.first() else { return Vec::new() };
+        let bytes = map.get(&0u32.to_ne_bytes()).unwrap();
+        let number = |n: &[u8]| u64::from_ne_bytes(n.try_into().unwrap());
+        side.counters.iter().copied().zip(bytes.chunks(8).map(number)).collect()
+    }
+}
+
+/// What became of a frame.
+enum Way {
+    Gone,
+    Up(Vec<u8>),
+}
+
+impl World {
+    /// Runs the program of a device on a frame. None if the device has none.
+    fn process(&self, device: &str, frame: &[u8]) -> Option<Way> {
+        let mut side = self.0.kernel.lock().unwrap();
+        let program = side.programs.get(device)?.clone();
+        let mut frame = Frame::new(frame);
+        let run = side.machine.run(&program, &mut frame);
+        let run = run.inspect_err(|fault| side.fault = Some(fault.to_string())).ok()?;
+        let Run { result, executed, redirect } = run;
+        match (result, redirect) {
+            (4, Some((1, _))) => {
+                side.ways.0 += 1;
+                let meta = frame.metadata();
+                let mut bytes = vec![0; LONGEST - meta.len()];
+                bytes.extend(meta);
+                bytes.extend(frame.data());
+                Some(Way::Up(bytes))
+            }
+            (4, Some((2, key))) => {
+                side.ways.1 += 1;
+                side.executed += executed;
+                let to = side.devices[key as usize].clone();
+                self.0.sent.lock().unwrap().push((to, frame.data().to_vec()));
+                Some(Way::Gone)
+            }
+            (1, _) => {
+                side.ways.1 += 1;
+                side.executed += executed;
+                Some(Way::Gone)
+            }
+            other => {
+                side.fault = Some(format!("result {other:?}"));
+                None
+            }
+        }
+    }
+}
+
+/// Receives the frames of a device of the world.
+#[derive(Class)]
+#[class(name = "FromDevice", ports = "0/1", processing = "h/h", packets = "/ether unmarked", workers = exclusive)]
+#[class(build, lifecycle, kernel, task, ledger(enters), drops(Truncated, Stopped))]
+pub struct FromWorld {
+    args: FromArgs,
+    /// Packets received.
+    #[count(unit = "packets")]
+    count: Count,
+    world: Option<Arc<World>>,
+    points: Option<Arc<Points>>,
+}
+
+/// The arguments of both devices.
+#[derive(Args)]
+pub struct FromArgs {
+    /// The name of the device.
+    name: Word,
+    /// Accepted as in configurations for real devices.
+    #[arg(keyword, name = "METHOD")]
+    _method: Option<Word>,
+}
+
+impl Build for FromWorld {
+    fn build(args: FromArgs, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let world = cx.shared_of::<World>(u32::MAX);
+        Ok(FromWorld { args, count: Count::default(), world, points: None })
+    }
+}
+
+impl Lifecycle for FromWorld {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
+        let now = cx.now();
+        cx.set_timer(0, now);
+        Ok(())
+    }
+}
+
+impl Element for FromWorld {
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        let Some(world) = self.world.clone() else { return };
+        let now = (cx.peek() - castanet_testkit::START) / 1_000_000;
+        let frame = {
+            let mut frames = world.0.frames.lock().unwrap();
+            let mine = frames.entry(self.args.name.0.clone()).or_default();
+            let due = mine.front().is_some_and(|f| f.0 <= now);
+            let frame = if due { mine.pop_front() } else { None };
+            if let Some((at, _)) = mine.front() {
+                cx.set_timer(0, castanet_testkit::START + at * 1_000_000);
+            }
+            frame
+        };
+        let Some((_, frame)) = frame else { return };
+        match world.process(&self.args.name.0, &frame) {
+            None => {
+                cx.entered(1);
+                self.count.add(1);
+                let p = self.packet(&frame);
+                cx.emit(0, p);
+            }
+            Some(Way::Gone) => {}
+            Some(Way::Up(bytes)) => {
+                cx.entered(1);
+                let mut batch = Batch::new();
+                batch.push(self.packet(&bytes));
+                come_up(&self.points.clone().unwrap(), &mut batch, cx);
+                assert!(batch.is_empty(), "a frame came up without a record");
+            }
+        }
+    }
+}
+
+impl FromWorld {
+    fn packet(&self, bytes: &[u8]) -> Packet {
+        let mut p = castanet_element::kit::packet(bytes);
+        let kind = match bytes.first_chunk::<6>() {
+            Some([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]) => PacketType::Broadcast,
+            Some([first, ..]) if first & 1 != 0 => PacketType::Multicast,
+            Some(to) if *to != address(&self.args.name.0) => PacketType::OtherHost,
+            _ => PacketType::Host,
+        };
+        p.set_packet_type(kind);
+        p.set_mac_header(0);
+        p
+    }
+}
+
+impl InKernel for FromWorld {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        code.enter();
+        code.count("count");
+        let (short, stranger, group, all) = (code.label(), code.label(), code.label(), code.label());
+        code.need(14, short);
+        let next = |code: &mut Code<'_>, kind: PacketType| {
+            code.set_packet_type(kind as u8);
+            code.next(0);
+        };
+        code.expect_bytes(0, &address(&self.args.name.0), stranger);
+        next(code, PacketType::Host);
+        code.bind(stranger);
+        let first = code.load(0, Size::Byte);
+        code.branch(first, Test::Common, 1u32, group);
+        next(code, PacketType::OtherHost);
+        code.bind(group);
+        code.expect_bytes(0, &[0xff; 6], all);
+        next(code, PacketType::Broadcast);
+        code.bind(all);
+        next(code, PacketType::Multicast);
+        code.bind(short);
+        code.drop(Reason::Truncated as u16);
+        Ok(())
+    }
+    fn receives(&self) -> Option<&str> {
+        Some(&self.args.name.0)
+    }
+    fn attach(&mut self, to: Attached) {
+        if let Attached::Points(points) = to {
+            self.points = Some(points);
+        }
+    }
+}
+
+/// Sends to a device of the world.
+#[derive(Class)]
+#[class(name = "ToDevice", ports = "1/0", processing = "l/l", packets = "ether/", workers = exclusive)]
+#[class(build, lifecycle, kernel, task, ledger(leaves))]
+pub struct ToWorld {
+    args: FromArgs,
+    /// Packets sent.
+    #[count(unit = "packets")]
+    count: Count,
+    world: Option<Arc<World>>,
+    upstream: Signal,
+    batch: Batch,
+}
+
+impl Build for ToWorld {
+    fn build(args: FromArgs, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let world = cx.shared_of::<World>(u32::MAX);
+        Ok(ToWorld { args, count: Count::default(), world, upstream: Signal::default(), batch: Batch::new() })
+    }
+}
+
+impl Lifecycle for ToWorld {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
+        self.upstream = cx.upstream(0);
+        Ok(())
+    }
+}
+
+impl Element for ToWorld {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        cx.pull(0, 1, &mut self.batch);
+        let Some(p) = self.batch.pop() else {
+            return if cx.is_on(&self.upstream) { Turn::Again } else { Turn::Sleep };
+        };
+        self.count.add(1);
+        cx.left(1);
+        if let Some(world) = &self.world {
+            world.0.sent.lock().unwrap().push((self.args.name.0.clone(), p.data().to_vec()));
+        }
+        Turn::Again
+    }
+}
+
+impl InKernel for ToWorld {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        code.count("count");
+        code.send(&self.args.name.0);
+        Ok(())
+    }
+}
+
+/// Prints everything that can be seen of packets, and drops them. It does not run in the kernel.
+#[derive(Class)]
+#[class(name = "Observe", ports = "1/0", processing = "h/h", packets = "any/", workers = exclusive)]
+#[class(effects(prints), ends(Discarded), drops(Discarded))]
+pub struct Observe {
+    args: ObserveArgs,
+}
+
+/// The arguments of Observe.
+#[derive(Args)]
+pub struct ObserveArgs {
+    /// The place, which begins each line.
+    place: Word,
+}
+
+impl Element for Observe {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.drain() {
+            let shown = format!(
+                "{} {:02x?} annotations {:02x?} type {:?} mac {:?} network {:?} transport {:?}",
+                self.args.place.0,
+                p.data(),
+                p.annotations(),
+                p.packet_type(),
+                p.mac_offset(),
+                p.network_offset(),
+                p.transport_offset(),
+            );
+            cx.message(&shown);
+            cx.drop(p, Reason::Discarded);
+        }
+    }
+}
+
+/// The classes of routers in the world.
+pub fn classes() -> Arc<dyn Classes> {
+    let mut registry = Registry::new();
+    registry.add(element::<FromWorld>());
+    registry.add(element::<ToWorld>());
+    registry.add(element::<Observe>());
+    Arc::new(registry)
+}
