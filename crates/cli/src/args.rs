@@ -196,6 +196,10 @@ pub struct Run {
     /// Number of workers [default: 1, or as many as --cpus names].
     #[arg(short = 'j', long = "workers", alias = "threads", value_name = "N")]
     pub workers: Option<usize>,
+    /// How devices receive and send. `packet`: as the configuration says. `af-xdp`: around the host's network stack. `xdp`:
+    /// the same, and the elements that can run in the kernel run there, at the driver of the device.
+    #[arg(long, value_enum, value_name = "DRIVER", default_value_t)]
+    pub driver: crate::kernel::Driver,
     /// Bind worker 0 to the first of these processors, worker 1 to the second: `2,3`, `0-3`.
     #[arg(long, value_name = "LIST", conflicts_with = "affinity")]
     pub cpus: Option<String>,
@@ -423,6 +427,9 @@ pub struct Explain {
     /// Number of workers.
     #[arg(short = 'j', long = "workers", alias = "threads", value_name = "N", default_value_t = 2)]
     pub workers: usize,
+    /// `xdp`: print which elements run in the kernel with `castanet run --driver xdp`, and why the others do not.
+    #[arg(long, value_enum, value_name = "DRIVER", default_value_t)]
+    pub driver: crate::kernel::Driver,
 }
 
 /// `castanet graph`.

@@ -2,8 +2,11 @@
 //! `castanet explain`: which worker reaches which element, and why, and which tasks get several turns at once.
 
 use crate::args::Explain;
+use crate::kernel::{Driver, with_method_xdp};
 use crate::load::{Source, complain, load, show, write_out};
+use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Unknown};
+use castanet_runtime::kernel::Programs;
 use std::process::ExitCode;
 
 /// Prints the placement of a configuration on workers.
@@ -18,7 +21,19 @@ pub fn main(args: &Explain) -> ExitCode {
     let mut loaded = load(&source, args.configuration.clickpath.as_deref(), Unknown::Error);
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
     let mut text = String::new();
-    if !diagnostics.iter().any(Diagnostic::is_error) {
+    if args.driver == Driver::Xdp && !diagnostics.iter().any(Diagnostic::is_error) {
+        let mut flat = loaded.graph.flat.clone();
+        with_method_xdp(&mut flat);
+        let (graph, _) = Graph::new(flat, loaded.classes.as_ref());
+        match castanet_runtime::kernel::compile(graph, loaded.classes.as_ref()) {
+            Some((graph, programs)) => text = in_kernel(&graph, &programs),
+            None => diagnostics.extend(castanet_runtime::check(
+                loaded.graph.clone(),
+                loaded.classes.clone(),
+                &castanet_runtime::Options::default(),
+            )),
+        }
+    } else if !diagnostics.iter().any(Diagnostic::is_error) {
         // Add the CompleteOffload elements that `run` inserts, so that the placement includes them.
         let (graph, more) = castanet_graph::offload::complete(loaded.graph, loaded.classes.as_ref());
         diagnostics.extend(more);
@@ -38,4 +53,45 @@ pub fn main(args: &Explain) -> ExitCode {
         return ExitCode::FAILURE;
     }
     if diagnostics.iter().any(Diagnostic::is_error) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Returns a table of the elements that packets of devices reach by push: where each runs, and why not in the kernel.
+fn in_kernel(graph: &Graph, programs: &Programs) -> String {
+    let mut rows =
+        vec![["element", "class", "runs", "instructions", "packets go up, because"].map(String::from)];
+    let row = |e: u32, runs: &str, instructions: Option<usize>, why: Option<&String>| {
+        let name = graph.name(e as usize).to_string();
+        let class = graph.element(e as usize).map_or(String::new(), |x| x.class.clone());
+        let instructions = instructions.map_or("-".to_string(), |n| n.to_string());
+        [name, class, runs.to_string(), instructions, why.cloned().unwrap_or_default()]
+    };
+    for (e, report) in programs.elements() {
+        let (runs, instructions) = match report.states {
+            0 => ("at user level", None),
+            _ => ("in the kernel", Some(report.instructions)),
+        };
+        rows.push(row(e, runs, instructions, report.up.as_ref()));
+    }
+    rows.extend(programs.refused.iter().map(|(e, why)| row(*e, "at user level", None, Some(why))));
+    let width = |column: usize| rows.iter().filter_map(|r| r.get(column)).map(String::len).max().unwrap_or(0);
+    let widths = [0, 1, 2, 3].map(width);
+    let mut text = String::new();
+    for [name, class, runs, instructions, why] in &rows {
+        let line = format!(
+            "{name:a$}  {class:b$}  {runs:c$}  {instructions:>d$}  {why}",
+            a = widths[0],
+            b = widths[1],
+            c = widths[2],
+            d = widths[3]
+        );
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    for (_, device, program) in &programs.programs {
+        text.push_str(&format!("program for {device}: {} instructions\n", program.instructions.len()));
+    }
+    if rows.len() == 1 {
+        return "no device can receive with METHOD XDP\n".into();
+    }
+    text
 }

@@ -27,6 +27,7 @@ mod flatten;
 mod fmt;
 mod http;
 mod json;
+mod kernel;
 mod links;
 mod live;
 mod load;

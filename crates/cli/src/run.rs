@@ -5,6 +5,7 @@ use crate::api::{Context, Near};
 use crate::args::Run;
 use crate::classes::BuiltIn;
 use crate::devirtualize::Loader;
+use crate::kernel::{Driver, Kernel, with_method_xdp};
 use crate::load::{Loaded, Source, complain, load_in, show};
 use crate::processor::Processors;
 use crate::profile::Profile;
@@ -135,7 +136,12 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     let options = options(args, &source.name, &loaded.text)?;
     let workers = options.workers;
     let held = args.privileges.start()?;
-    let Loaded { sources, graph, mut diagnostics, classes, .. } = loaded;
+    let Loaded { sources, mut graph, mut diagnostics, classes, .. } = loaded;
+    if args.driver != Driver::Packet {
+        let mut flat = graph.flat.clone();
+        with_method_xdp(&mut flat);
+        graph = Graph::new(flat, classes.as_ref()).0;
+    }
     // Click runs configurations with wrong packet types, and its users' configurations have to run here.
     let packet_types = castanet_graph::packets::check(&graph).into_iter().map(Diagnostic::into_warning);
     let built = build(graph, classes, &sources, options, &mut diagnostics);
@@ -144,6 +150,9 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     }
     show(&sources, &diagnostics, args.configuration.json);
     let Some(mut router) = built else { return Ok(ExitCode::FAILURE) };
+    if args.driver == Driver::Xdp {
+        router.start_in_kernel(Arc::new(Kernel::default())).map_err(|e| format!("--driver xdp: {e}"))?;
+    }
     let running = router.running().clone();
     let context = Context {
         available: available.clone(),
