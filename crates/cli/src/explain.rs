@@ -2,7 +2,7 @@
 //! `castanet explain`: which worker reaches which element, and why, and which tasks get several turns at once.
 
 use crate::args::Explain;
-use crate::kernel::{Driver, with_method_xdp};
+use crate::kernel::Driver;
 use crate::load::{Source, complain, load, show, write_out};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Unknown};
@@ -22,9 +22,7 @@ pub fn main(args: &Explain) -> ExitCode {
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
     let mut text = String::new();
     if args.driver == Driver::Xdp && !diagnostics.iter().any(Diagnostic::is_error) {
-        let mut flat = loaded.graph.flat.clone();
-        with_method_xdp(&mut flat);
-        let (graph, _) = Graph::new(flat, loaded.classes.as_ref());
+        let graph = args.driver.apply(loaded.graph.clone(), loaded.classes.as_ref());
         match castanet_runtime::kernel::compile(graph, loaded.classes.as_ref()) {
             Some((graph, programs)) => text = in_kernel(&graph, &programs),
             None => diagnostics.extend(castanet_runtime::check(

@@ -2,11 +2,13 @@
 //! The drivers of `castanet run`: how devices receive and send, and whether a part of the router runs in the kernel.
 
 use castanet_element::kernel::{Counter, Instruction, MapName, Table};
+use castanet_graph::Graph;
 use castanet_io::device::DeviceError;
-use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, run_program};
+use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, check_program, run_plain, run_program};
 use castanet_lang::Flat;
 use castanet_lang::args;
-use castanet_runtime::kernel::{KernelDriver, Programs};
+use castanet_runtime::kernel::{Installed, KernelDriver, Programs};
+use castanet_spec::ClassSpecs;
 use clap::ValueEnum;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -24,8 +26,21 @@ pub enum Driver {
     Xdp,
 }
 
+impl Driver {
+    /// Returns the graph of a configuration as the driver runs it.
+    pub fn apply(self, graph: Graph, classes: &dyn ClassSpecs) -> Graph {
+        if self == Driver::Packet {
+            return graph;
+        }
+        let mut flat = graph.flat.clone();
+        with_method_xdp(&mut flat);
+        // The checks have passed before, and the arguments change nothing about them.
+        Graph::new(flat, classes).0
+    }
+}
+
 /// Adds METHOD XDP to all devices of a configuration that have no METHOD.
-pub fn with_method_xdp(flat: &mut Flat) {
+fn with_method_xdp(flat: &mut Flat) {
     for element in &mut flat.elements {
         let is_device = matches!(element.class.as_str(), "FromDevice" | "PollDevice" | "ToDevice");
         let words = args::split(&element.config);
@@ -48,10 +63,14 @@ pub struct Kernel(Mutex<State>);
 struct State {
     /// What is loaded.
     loaded: Option<Loaded>,
-    /// What earlier programs have counted.
-    former: BTreeMap<Counter, u64>,
     tables: BTreeMap<(u32, u32), Arc<ProgramMap>>,
 }
+
+/// Tables with the elements that fill them, and their numbers in these elements.
+type Tables = Vec<((u32, u32), Arc<dyn Table>)>;
+
+/// Does something with a device, a program and the maps of the program.
+type Load = fn(&str, &[Instruction], &[Option<&ProgramMap>]) -> Result<(), DeviceError>;
 
 struct Loaded {
     counters: Vec<Counter>,
@@ -74,8 +93,8 @@ impl Table for Entries {
 }
 
 impl Loaded {
-    /// Loads all programs.
-    fn run(&self, tables: &BTreeMap<(u32, u32), Arc<ProgramMap>>) -> Result<(), DeviceError> {
+    /// Calls `f` with each device, its program and the maps of the program.
+    fn each(&self, tables: &BTreeMap<(u32, u32), Arc<ProgramMap>>, f: Load) -> Result<(), DeviceError> {
         for (device, instructions, names) in &self.programs {
             let maps: Vec<Option<&ProgramMap>> = names
                 .iter()
@@ -86,9 +105,13 @@ impl Loaded {
                     MapName::Table(element, number) => tables.get(&(*element, *number)).map(|t| &**t),
                 })
                 .collect();
-            run_program(device, instructions, &maps)?;
+            f(device, instructions, &maps)?;
         }
         Ok(())
+    }
+    /// Makes all devices run their programs.
+    fn run(&self, tables: &BTreeMap<(u32, u32), Arc<ProgramMap>>) -> Result<(), DeviceError> {
+        self.each(tables, run_program)
     }
     /// What the programs have counted.
     fn counts(&self) -> impl Iterator<Item = (Counter, u64)> {
@@ -115,16 +138,14 @@ fn with_indices(program: &castanet_element::kernel::Program) -> (Vec<Instruction
 }
 
 impl State {
-    fn install(&mut self, programs: &Programs) -> Result<Vec<((u32, u32), Arc<dyn Table>)>, DeviceError> {
-        let Some((_, first, _)) = programs.programs.first() else {
-            self.loaded = None;
-            return Ok(Vec::new());
-        };
+    /// Makes the maps of programs. Returns them, and the new tables.
+    fn prepare(&mut self, programs: &Programs) -> Result<(Loaded, Tables), DeviceError> {
+        let first = programs.programs.first().map_or("", |p| p.1.as_str());
         let shared = &programs.router.shared;
         let map = |kind, key, value, entries| ProgramMap::new(first, MapShape { kind, key, value, entries });
         let counts = map(MapKind::Counters, 4, 8 * shared.counters.len().max(1) as u32, 1)?;
         let devices = ProgramMap::of_devices(first, &shared.devices)?;
-        let mut new: Vec<((u32, u32), Arc<dyn Table>)> = Vec::new();
+        let mut new: Tables = Vec::new();
         for (name, spec) in &shared.tables {
             if !self.tables.contains_key(name) {
                 let table = Arc::new(map(MapKind::Hash, spec.key, spec.value, spec.entries)?);
@@ -136,39 +157,63 @@ impl State {
             let (instructions, names) = with_indices(program);
             (device.clone(), instructions, names)
         });
-        let next =
-            Loaded { counters: shared.counters.clone(), counts, devices, programs: programs.collect() };
-        if let Err(e) = next.run(&self.tables) {
-            // Some devices may already have their new programs.
-            if let Some(before) = &self.loaded {
-                before.run(&self.tables)?;
-            }
-            for (name, _) in new {
-                self.tables.remove(&name);
-            }
-            return Err(e);
+        Ok((Loaded { counters: shared.counters.clone(), counts, devices, programs: programs.collect() }, new))
+    }
+
+    /// Makes all devices that have programs run the plain one, except those of `except`.
+    fn end(&mut self, except: &[String]) -> Vec<(Counter, u64)> {
+        let Some(before) = self.loaded.take() else { return Vec::new() };
+        for (device, ..) in before.programs.iter().filter(|p| !except.contains(&p.0)) {
+            // A device that is gone has no program.
+            let _ = run_plain(device);
         }
-        if let Some(before) = self.loaded.replace(next) {
-            for (counter, n) in before.counts() {
-                let sum = self.former.entry(counter).or_default();
-                *sum = sum.wrapping_add(n);
+        before.counts().collect()
+    }
+
+    fn install(&mut self, programs: &Programs, anew: bool) -> Result<Installed, DeviceError> {
+        let former = if anew { std::mem::take(&mut self.tables) } else { self.tables.clone() };
+        if programs.programs.is_empty() {
+            return Ok(Installed { tables: Vec::new(), counted: self.end(&[]) });
+        }
+        let done = self.prepare(programs).and_then(|(next, tables)| {
+            let ran = next.run(&self.tables);
+            ran.map(|()| (next, tables))
+        });
+        match done {
+            Ok((next, tables)) => {
+                let devices: Vec<String> = next.programs.iter().map(|p| p.0.clone()).collect();
+                let counted = self.end(&devices);
+                self.loaded = Some(next);
+                Ok(Installed { tables, counted })
+            }
+            Err(e) => {
+                self.tables = former;
+                // Some devices may already have their new programs.
+                if let Some(before) = &self.loaded {
+                    before.run(&self.tables)?;
+                }
+                Err(e)
             }
         }
-        Ok(new)
     }
 }
 
 impl KernelDriver for Kernel {
-    fn install(&self, programs: &Programs) -> Result<Vec<((u32, u32), Arc<dyn Table>)>, String> {
-        self.0.lock().install(programs).map_err(|e| e.to_string())
+    fn check(&self, programs: &Programs) -> Result<(), String> {
+        let mut trial = State::default();
+        if programs.programs.is_empty() {
+            return Ok(());
+        }
+        let checked = trial.prepare(programs).and_then(|(next, _)| next.each(&trial.tables, check_program));
+        checked.map_err(|e| e.to_string())
+    }
+    fn install(&self, programs: &Programs, anew: bool) -> Result<Installed, String> {
+        self.0.lock().install(programs, anew).map_err(|e| e.to_string())
+    }
+    fn remove(&self) -> Vec<(Counter, u64)> {
+        self.0.lock().end(&[])
     }
     fn counts(&self) -> Vec<(Counter, u64)> {
-        let state = self.0.lock();
-        let mut all = state.former.clone();
-        for (counter, n) in state.loaded.iter().flat_map(Loaded::counts) {
-            let sum = all.entry(counter).or_default();
-            *sum = sum.wrapping_add(n);
-        }
-        all.into_iter().collect()
+        self.0.lock().loaded.iter().flat_map(Loaded::counts).collect()
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::classes::Available;
 use crate::control::FromClients;
+use crate::kernel::Driver;
 use crate::load::{NO_PACKAGES, Reach, Source, complain, load_in};
 use crate::signals::{self, Handle, Hangup};
 use castanet_lang::{Diagnostic, Sources, Unknown};
@@ -21,6 +22,7 @@ pub struct Reader {
     signals: OnceLock<Handle>,
     /// Whether all errors have the form of Click's driver.
     classic: bool,
+    driver: Driver,
 }
 
 impl Reader {
@@ -30,20 +32,29 @@ impl Reader {
         available: Arc<Available>,
         defines: &[(String, String)],
         allowed: &FromClients,
+        driver: Driver,
     ) -> Arc<Reader> {
-        Reader::with(available, defines, allowed.clone(), false)
+        Reader::with(available, defines, allowed.clone(), false, driver)
     }
     /// Like [`Reader::new`], for the classic driver: all errors have its form, including those for clients.
     pub fn classic(available: Arc<Available>, defines: &[(String, String)]) -> Arc<Reader> {
-        Reader::with(available, defines, FromClients::default(), true)
+        Reader::with(available, defines, FromClients::default(), true, Driver::Packet)
     }
     fn with(
         available: Arc<Available>,
         defines: &[(String, String)],
         allowed: FromClients,
         classic: bool,
+        driver: Driver,
     ) -> Arc<Reader> {
-        Arc::new(Reader { available, defines: defines.to_vec(), allowed, signals: OnceLock::new(), classic })
+        Arc::new(Reader {
+            available,
+            defines: defines.to_vec(),
+            allowed,
+            signals: OnceLock::new(),
+            classic,
+            driver,
+        })
     }
     /// Returns the messages as text. If there are errors, the format of Click's driver ends with the line
     /// `NOT_INITIALIZED`. This line is left out if the text itself was `misread`, for example because of a syntax
@@ -93,7 +104,8 @@ impl Loader for Reader {
             let text = self.rendered(&loaded.sources, &loaded.diagnostics, style, loaded.misread);
             return Err(SwapError::Refused(text));
         }
-        Ok(Loaded { graph: loaded.graph, classes: loaded.classes, sources: loaded.sources })
+        let graph = self.driver.apply(loaded.graph, loaded.classes.as_ref());
+        Ok(Loaded { graph, classes: loaded.classes, sources: loaded.sources })
     }
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], style: Style) -> String {
         self.rendered(sources, diagnostics, style, false)

@@ -5,7 +5,7 @@ use crate::api::{Context, Near};
 use crate::args::Run;
 use crate::classes::BuiltIn;
 use crate::devirtualize::Loader;
-use crate::kernel::{Driver, Kernel, with_method_xdp};
+use crate::kernel::{Driver, Kernel};
 use crate::load::{Loaded, Source, complain, load_in, show};
 use crate::processor::Processors;
 use crate::profile::Profile;
@@ -136,12 +136,8 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     let options = options(args, &source.name, &loaded.text)?;
     let workers = options.workers;
     let held = args.privileges.start()?;
-    let Loaded { sources, mut graph, mut diagnostics, classes, .. } = loaded;
-    if args.driver != Driver::Packet {
-        let mut flat = graph.flat.clone();
-        with_method_xdp(&mut flat);
-        graph = Graph::new(flat, classes.as_ref()).0;
-    }
+    let Loaded { sources, graph, mut diagnostics, classes, .. } = loaded;
+    let graph = args.driver.apply(graph, classes.as_ref());
     // Click runs configurations with wrong packet types, and its users' configurations have to run here.
     let packet_types = castanet_graph::packets::check(&graph).into_iter().map(Diagnostic::into_warning);
     let built = build(graph, classes, &sources, options, &mut diagnostics);
@@ -160,7 +156,7 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
         allowed: args.from_clients.clone(),
         workers,
     };
-    Reader::new(available, &source.defines, &args.from_clients)
+    Reader::new(available, &source.defines, &args.from_clients, args.driver)
         .attend(&running, args.allow_reconfigure, hangup(args, &running))
         .map_err(uncaught)?;
     let mount = args.mount.as_deref().map(|folder| crate::mount::over(folder, &router)).transpose()?;

@@ -45,21 +45,17 @@ pub struct Record<'a> {
     pub length: usize,
 }
 
-/// The points of one generation of programs.
+/// The points of the programs whose records may still arrive: for each generation its points by their numbers, the newest
+/// generation first. `None` stands for a point whose element is gone.
 #[derive(Clone, Debug, Default)]
-pub struct Points {
-    /// The number of the generation.
-    pub generation: u16,
-    /// The points, by their numbers.
-    pub points: Vec<Point>,
-}
+pub struct Points(pub Vec<(u16, Vec<Option<Point>>)>);
 
 /// What was found before a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found<'a> {
     /// No record: the frame comes from a program without records.
     Nothing,
-    /// The record of another generation, or one that cannot be read.
+    /// A record that cannot be read, or whose element is gone.
     Foreign,
     /// A record as metadata before the frame.
     Before(Record<'a>),
@@ -72,10 +68,9 @@ impl Points {
     fn read(&self, bytes: &[u8]) -> Option<Record<'_>> {
         let (words, _) = bytes.as_chunks::<4>();
         let word = |i: usize| words.get(i).map(|w| u32::from_ne_bytes(*w));
-        if word(0)? != first(self.generation) {
-            return None;
-        }
-        let point = self.points.get(word(1)? as usize)?;
+        let mark = word(0)?;
+        let (_, points) = self.0.iter().find(|(generation, _)| first(*generation) == mark)?;
+        let point = points.get(word(1)? as usize)?.as_ref()?;
         let mut at = 2;
         let end = if point.state.shortened {
             at += 1;

@@ -2,9 +2,11 @@
 //! The part of a router that runs in the kernel: compiles it, adds what it counts to the counts of the elements, and compiles
 //! it again when a handler has changed an element.
 
+use crate::assembly::Assembly;
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::options::Options;
+use crate::pairs::Pairs;
 use crate::prepare::built;
 use crate::shared::Shared;
 use castanet_element::class::Classes;
@@ -12,7 +14,7 @@ use castanet_element::run_loop::{Core, Entry};
 use castanet_element::{Attached, Messages as _, Object};
 use castanet_graph::Graph;
 use castanet_kernel::handover::Points;
-use castanet_kernel::{Code, Counter, Lowered, Network, Program, Reasons, Refused, Report, Table};
+use castanet_kernel::{Code, Counter, Lowered, Network, Point, Program, Reasons, Refused, Report, Table};
 use castanet_lang::flat::PortRef;
 use castanet_spec::{Capability, Reason};
 use parking_lot::Mutex;
@@ -47,16 +49,31 @@ impl Programs {
     }
 }
 
+/// What [`KernelDriver::install`] has done.
+#[derive(Default)]
+pub struct Installed {
+    /// The tables that did not exist before, by element and number.
+    pub tables: Vec<((u32, u32), Arc<dyn Table>)>,
+    /// What the former programs have counted.
+    pub counted: Vec<(Counter, u64)>,
+}
+
 /// Loads programs into the kernel.
 pub trait KernelDriver: Send + Sync {
-    /// Replaces the programs of all devices, and returns the tables that did not exist before. If it fails, the former
-    /// programs go on.
+    /// Checks that the kernel accepts programs. They do not run.
     ///
     /// # Errors
     /// Why the kernel refuses.
-    fn install(&self, programs: &Programs) -> Result<Vec<((u32, u32), Arc<dyn Table>)>, String>;
-    /// The numbers that the programs have counted, in the order of the counters of the last [`KernelDriver::install`].
-    /// They include those of former programs.
+    fn check(&self, programs: &Programs) -> Result<(), String>;
+    /// Replaces the programs of all devices. If it fails, the former programs go on. `anew` says that the programs belong to
+    /// another configuration, which has tables of its own.
+    ///
+    /// # Errors
+    /// Why the kernel refuses.
+    fn install(&self, programs: &Programs, anew: bool) -> Result<Installed, String>;
+    /// Ends all programs: devices pass all frames to user level. Returns what the programs have counted.
+    fn remove(&self) -> Vec<(Counter, u64)>;
+    /// The numbers that the programs have counted since the last [`KernelDriver::install`].
     fn counts(&self) -> Vec<(Counter, u64)>;
 }
 
@@ -64,8 +81,93 @@ pub trait KernelDriver: Send + Sync {
 pub(crate) struct Kernel {
     driver: Arc<dyn KernelDriver>,
     programs: Programs,
+    /// The points of the programs and of former ones.
+    points: Points,
     /// The counts that were already added to those of elements.
     seen: BTreeMap<Counter, u64>,
+}
+
+/// The number of former generations of programs whose records may still arrive.
+const GENERATIONS: usize = 2;
+
+/// The part of counts that is not in `seen`.
+fn unseen(seen: &BTreeMap<Counter, u64>, counts: Vec<(Counter, u64)>) -> Vec<(Counter, u64)> {
+    let more =
+        |(counter, n): (Counter, u64)| (counter, n.wrapping_sub(seen.get(&counter).copied().unwrap_or(0)));
+    counts.into_iter().map(more).filter(|c| c.1 > 0).collect()
+}
+
+impl Kernel {
+    /// Notes counts, and returns the part of them that was not noted before.
+    fn unseen(&mut self, counts: Vec<(Counter, u64)>) -> Vec<(Counter, u64)> {
+        let new = unseen(&self.seen, counts);
+        for (counter, more) in &new {
+            let seen = self.seen.entry(*counter).or_default();
+            *seen = seen.wrapping_add(*more);
+        }
+        new
+    }
+}
+
+/// The same counter of the element that replaces its element. None if the element is gone.
+fn paired(counter: Counter, pairs: &Pairs) -> Option<Counter> {
+    Some(match counter {
+        Counter::Own(e, name, at) => Counter::Own(pairs.new_of(e)?, name, at),
+        Counter::Dropped(e, reason) => Counter::Dropped(pairs.new_of(e)?, reason),
+        Counter::Entered(e) => Counter::Entered(pairs.new_of(e)?),
+        Counter::Left(e) => Counter::Left(pairs.new_of(e)?),
+    })
+}
+
+/// Checks that the kernel accepts the programs of a configuration that is to replace another one.
+///
+/// # Errors
+/// Why the kernel refuses.
+pub(crate) fn check_candidate(old: &Shared, new: &Assembly) -> Result<(), String> {
+    let (driver, generation) = match &*old.kernel.lock() {
+        None => return Ok(()),
+        Some(kernel) => (kernel.driver.clone(), kernel.programs.router.generation),
+    };
+    let programs = new.workers.first().map(|w| w.nodes.compile_kernel(generation.wrapping_add(1)));
+    programs.map_or(Ok(()), |programs| driver.check(&programs))
+}
+
+/// Adds what the programs of a router have counted to the counts of its elements.
+pub(crate) fn add_counts(assembly: &mut Assembly) {
+    for w in &mut assembly.workers {
+        w.nodes.add_kernel_counts(&mut w.core);
+    }
+}
+
+/// Replaces the programs of an old router by those of the new one, to which resources and state have moved.
+pub(crate) fn hand_over(old: &mut Assembly, new: &mut Assembly, pairs: &Pairs) {
+    let Some(Kernel { driver, programs, points: Points(points), seen }) = old.shared.kernel.lock().take()
+    else {
+        return;
+    };
+    let Some(w) = new.workers.first_mut() else { return };
+    let renumber = |p: Option<Point>| {
+        let p = p?;
+        Some(Point { element: pairs.new_of(p.element)?, ..p })
+    };
+    let older = points.into_iter().map(|(g, points)| (g, points.into_iter().map(renumber).collect()));
+    let older = Points(older.collect());
+    let generation = programs.router.generation.wrapping_add(1);
+    let next = w.nodes.compile_kernel(generation);
+    let counted = match w.nodes.install_kernel(&mut w.core, driver.clone(), next, older.clone(), true) {
+        Ok(counted) => counted,
+        Err(why) => {
+            new.shared.message(&format!("the whole router runs at user level, not in the kernel: {why}"));
+            w.nodes.attach_points(&mut w.core, &older);
+            driver.remove()
+        }
+    };
+    for (counter, more) in unseen(&seen, counted) {
+        // What a removed element has counted since the swap began is not shown anywhere.
+        if let Some(counter) = paired(counter, pairs) {
+            w.nodes.add_kernel_count(&mut w.core, counter, more);
+        }
+    }
 }
 
 /// The place of a configuration's [`Kernel`].
@@ -174,69 +276,86 @@ impl Nodes {
         driver: Arc<dyn KernelDriver>,
     ) -> Result<(), String> {
         let programs = self.compile_kernel(1);
-        self.install_kernel(core, driver, programs)
+        self.install_kernel(core, driver, programs, Points::default(), true).map(drop)
     }
 
+    /// Installs programs. `older` are the points of former programs. Returns what these have counted.
     fn install_kernel(
         &mut self,
         core: &mut Core,
         driver: Arc<dyn KernelDriver>,
         programs: Programs,
-    ) -> Result<(), String> {
-        let points = Arc::new(Points {
-            generation: programs.router.generation,
-            points: programs.router.points.clone(),
-        });
+        older: Points,
+        anew: bool,
+    ) -> Result<Vec<(Counter, u64)>, String> {
+        let Points(mut points) = older;
+        points.truncate(GENERATIONS);
+        let newest = programs.router.points.iter().cloned().map(Some).collect();
+        points.insert(0, (programs.router.generation, newest));
+        let points = Points(points);
         // Elements must know the points before packets come up.
-        for (element, ..) in &programs.programs {
-            let points = points.clone();
-            let _ = self.with(core, *element, |e, _| e.attach(Attached::Points(points)));
-        }
-        let tables = driver.install(&programs)?;
+        self.attach_points(core, &points);
+        let Installed { tables, counted } = driver.install(&programs, anew)?;
         for ((element, number), table) in tables {
             let _ = self.with(core, element, |e, _| e.attach(Attached::Table(number, table)));
         }
-        let mut kernel = self.shared.kernel.lock();
-        let seen = kernel.take().map(|k| k.seen).unwrap_or_default();
-        *kernel = Some(Kernel { driver, programs, seen });
-        Ok(())
+        *self.shared.kernel.lock() = Some(Kernel { driver, programs, points, seen: BTreeMap::new() });
+        Ok(counted)
+    }
+
+    /// Gives the points at which packets come up to all elements that receive from a device.
+    fn attach_points(&mut self, core: &mut Core, points: &Points) {
+        let points = Arc::new(points.clone());
+        for element in 0..self.shared.graph.len() as u32 {
+            let points = points.clone();
+            let _ = self.with(core, element, |e, _| {
+                if e.receives().is_some() {
+                    e.attach(Attached::Points(points));
+                }
+            });
+        }
     }
 
     /// Adds what the programs have counted since the last call to the counts of this worker's elements.
     pub(crate) fn add_kernel_counts(&mut self, core: &mut Core) {
         let shared = self.shared.clone();
-        let mut new = Vec::new();
-        {
-            let mut slot = shared.kernel.lock();
-            let Some(kernel) = slot.as_mut() else { return };
-            for (counter, count) in kernel.driver.counts() {
-                let seen = kernel.seen.entry(counter).or_default();
-                let more = count.wrapping_sub(*seen);
-                *seen = count;
-                if more > 0 {
-                    new.push((counter, more));
-                }
-            }
-        }
+        let counts = match &*shared.kernel.lock() {
+            Some(kernel) => kernel.driver.counts(),
+            None => return,
+        };
+        self.add_new_counts(core, counts);
+    }
+
+    /// Adds the part of counts that was not added yet.
+    fn add_new_counts(&mut self, core: &mut Core, counts: Vec<(Counter, u64)>) {
+        let shared = self.shared.clone();
+        let new = match shared.kernel.lock().as_mut() {
+            Some(kernel) => kernel.unseen(counts),
+            None => counts,
+        };
         for (counter, more) in new {
-            match counter {
-                Counter::Entered(e) => core.count_entry(e, Entry::Entered, more),
-                Counter::Left(e) => core.count_entry(e, Entry::Left, more),
-                Counter::Dropped(e, reason) => {
-                    let reason = Reason::ALL.get(usize::from(reason)).copied().unwrap_or(Reason::Discarded);
-                    core.count_drops(e, reason, more);
-                }
-                Counter::Own(e, name, at) => {
-                    let _ = self.with(core, e, |object, _| {
-                        object.each_count(&mut |spec, cells| {
-                            if spec.name == name
-                                && let Some(cell) = cells.get_mut(at as usize)
-                            {
-                                cell.add(more);
-                            }
-                        });
+            self.add_kernel_count(core, counter, more);
+        }
+    }
+
+    fn add_kernel_count(&mut self, core: &mut Core, counter: Counter, more: u64) {
+        match counter {
+            Counter::Entered(e) => core.count_entry(e, Entry::Entered, more),
+            Counter::Left(e) => core.count_entry(e, Entry::Left, more),
+            Counter::Dropped(e, reason) => {
+                let reason = Reason::ALL.get(usize::from(reason)).copied().unwrap_or(Reason::Discarded);
+                core.count_drops(e, reason, more);
+            }
+            Counter::Own(e, name, at) => {
+                let _ = self.with(core, e, |object, _| {
+                    object.each_count(&mut |spec, cells| {
+                        if spec.name == name
+                            && let Some(cell) = cells.get_mut(at as usize)
+                        {
+                            cell.add(more);
+                        }
                     });
-                }
+                });
             }
         }
     }
@@ -244,22 +363,43 @@ impl Nodes {
     /// Compiles the programs again after a handler of an element was written. If they differ, they replace the former ones.
     pub(crate) fn refresh_kernel(&mut self, core: &mut Core) {
         let shared = self.shared.clone();
-        let (driver, generation) = match &*shared.kernel.lock() {
+        let generation = match &*shared.kernel.lock() {
             None => return,
-            Some(kernel) => (kernel.driver.clone(), kernel.programs.router.generation),
+            Some(kernel) => kernel.programs.router.generation,
         };
-        let same = |programs: &Programs| {
-            let slot = shared.kernel.lock();
-            let before = slot.as_ref().map(|k| k.programs.programs.iter().map(|p| &p.2.instructions));
-            before.is_some_and(|b| b.eq(programs.programs.iter().map(|p| &p.2.instructions)))
-        };
-        if same(&self.compile_kernel(generation)) {
-            return;
+        let now = self.compile_kernel(generation);
+        let slot = shared.kernel.lock();
+        let before = slot.as_ref().map(|k| k.programs.programs.iter().map(|p| &p.2.instructions));
+        let same = before.is_some_and(|b| b.eq(now.programs.iter().map(|p| &p.2.instructions)));
+        drop(slot);
+        if !same {
+            self.renew_kernel(core);
         }
-        self.add_kernel_counts(core);
+    }
+
+    /// Compiles and installs the programs again.
+    #[cold]
+    pub(crate) fn renew_kernel(&mut self, core: &mut Core) {
+        let shared = self.shared.clone();
+        let (driver, generation, older) = match &*shared.kernel.lock() {
+            None => return,
+            Some(k) => (k.driver.clone(), k.programs.router.generation, k.points.clone()),
+        };
         let programs = self.compile_kernel(generation.wrapping_add(1));
-        if let Err(why) = self.install_kernel(core, driver, programs) {
-            shared.message(&format!("the kernel goes on with the former program: {why}"));
+        self.add_kernel_counts(core);
+        let seen = shared.kernel.lock().as_mut().map(|k| std::mem::take(&mut k.seen)).unwrap_or_default();
+        match self.install_kernel(core, driver, programs, older, false) {
+            Ok(counted) => {
+                for (counter, more) in unseen(&seen, counted) {
+                    self.add_kernel_count(core, counter, more);
+                }
+            }
+            Err(why) => {
+                if let Some(kernel) = shared.kernel.lock().as_mut() {
+                    kernel.seen = seen;
+                }
+                shared.message(&format!("the kernel goes on with the former program: {why}"));
+            }
         }
     }
 
@@ -268,6 +408,9 @@ impl Nodes {
     pub(crate) fn move_resumed(&mut self, core: &mut Core, from: u32) {
         if core.has_resumed() {
             self.resume_all(core, from);
+        }
+        if core.take_stale() {
+            self.renew_kernel(core);
         }
     }
 

@@ -35,7 +35,8 @@ fn elements(text: &str) -> Result<usize, String> {
 pub fn main(a: &Swap) -> Result<(), String> {
     let workers = usize::from(a.workers);
     let settings = Settings { elements: a.elements.clone(), workers, swaps: a.swaps };
-    let loader: Arc<dyn Loader> = Reader::new(BuiltIn::all().available(None), &[], &Default::default());
+    let loader: Arc<dyn Loader> =
+        Reader::new(BuiltIn::all().available(None), &[], &Default::default(), Default::default());
     let rows = swap::run(&settings, &loader)?;
     let text = match a.json {
         true => format!("{:#}\n", swap::json(&rows, workers)),

@@ -119,6 +119,11 @@ impl Cx<'_> {
         batch.clear();
     }
 
+    /// Makes the programs in the kernel again when this element has returned, because its code there has changed or is no longer
+    /// attached. Does nothing for a router without such programs. Writes to handlers do this by themselves.
+    pub fn renew_kernel(&mut self) {
+        self.core.stale = true;
+    }
     /// Lets a packet continue at an input of another element, downstream of this one, where it has left its code in the
     /// kernel. The packets of a call move in order, after those that were emitted.
     pub fn resume(&mut self, element: u32, input: u32, p: Packet) {

@@ -47,6 +47,8 @@ pub struct Core {
     /// Packets that continue at inputs of elements to which no edge leads from the running element
     /// ([`Cx::resume`](crate::Cx::resume)): the element, the input, the packet.
     pub(crate) resumed: Vec<(u32, u32, Packet)>,
+    /// Whether the programs in the kernel must be made again ([`Cx::renew_kernel`](crate::Cx::renew_kernel)).
+    pub(crate) stale: bool,
     pub(crate) scratch: Batch,
     pub(crate) spare: Vec<Batch>,
     /// How many unusable packets elements may still pull to answer the current pull. 0 outside of
@@ -131,6 +133,7 @@ impl Core {
             deferred: Vec::new(),
             behind: Batch::empty(),
             resumed: Vec::new(),
+            stale: false,
             scratch: Batch::new(),
             spare: Vec::new(),
             tries: 0,
@@ -145,6 +148,11 @@ impl Core {
     #[inline]
     pub fn has_resumed(&self) -> bool {
         !self.resumed.is_empty()
+    }
+    /// Whether the programs in the kernel must be made again. Asked once for each request.
+    #[inline]
+    pub fn take_stale(&mut self) -> bool {
+        std::mem::take(&mut self.stale)
     }
     /// Takes the packets that continue at other elements, each with the element and its input.
     pub fn take_resumed(&mut self) -> Vec<(u32, u32, Packet)> {

@@ -325,6 +325,7 @@ impl FromDevice {
         }
         self.lost = false;
         self.ether = back::tell(&self.args.devname.0, self.ether, cx);
+        cx.renew_kernel();
         cx.schedule();
     }
 

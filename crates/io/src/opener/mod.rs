@@ -180,18 +180,24 @@ impl Client {
         let number = text.parse().map_err(|_| DeviceError::from_errno(name, LOAD, Errno::BADMSG))?;
         Ok((number, fd))
     }
-    /// Makes the device of an attachment run a program. Maps have their numbers; 0 is the map of the device's sockets.
+    /// Loads a program. Maps have their numbers; 0 is the map of the device's sockets. The device of the attachment runs the
+    /// program if `runs`.
     pub(crate) fn load(
         &self,
         name: &str,
         attachment: u32,
         program: &[Instruction],
+        runs: bool,
     ) -> Result<(), DeviceError> {
         for some in program.chunks(LONGEST / 16 - 8) {
             let instructions = some.to_vec();
             self.ask(name, LOAD, &Request::XdpCode { attachment, instructions })?;
         }
-        self.ask(name, LOAD, &Request::XdpLoad { attachment }).map(drop)
+        self.ask(name, LOAD, &Request::XdpLoad { attachment, runs }).map(drop)
+    }
+    /// Makes the device of an attachment run the plain program again.
+    pub(crate) fn plain(&self, name: &str, attachment: u32) -> Result<(), DeviceError> {
+        self.ask(name, LOAD, &Request::XdpPlain { attachment }).map(drop)
     }
     /// Ends an attachment, or closes the other process's descriptor of an AF_XDP socket.
     pub(crate) fn forget(&self, name: &str, number: u32) -> Result<(), DeviceError> {

@@ -35,9 +35,11 @@ pub enum Request {
     XdpMap { device: String, shape: MapShape },
     /// Add instructions to the next program of an attachment.
     XdpCode { attachment: u32, instructions: Vec<Instruction> },
-    /// Make the device of an attachment run the instructions that were added, in which maps have the numbers of
-    /// [`Request::XdpMap`]; 0 is the map of the device's sockets.
-    XdpLoad { attachment: u32 },
+    /// Load the instructions that were added, in which maps have the numbers of [`Request::XdpMap`]; 0 is the map of the
+    /// device's sockets. The device of the attachment runs them if `runs`.
+    XdpLoad { attachment: u32, runs: bool },
+    /// Make the device of an attachment run the plain program again.
+    XdpPlain { attachment: u32 },
     /// Open a raw socket for an IP protocol.
     Raw { protocol: u8 },
     /// The first configuration is ready. Later requests are checked against the list of allowed devices.
@@ -142,7 +144,10 @@ impl Request {
                 let hex: String = instructions.iter().map(|i| format!("{:016x}", number_of(*i))).collect();
                 format!("xdp-code {attachment} {hex}")
             }
-            Request::XdpLoad { attachment } => format!("xdp-load {attachment}"),
+            Request::XdpLoad { attachment, runs } => {
+                format!("xdp-load {attachment} {}", if *runs { "run" } else { "check" })
+            }
+            Request::XdpPlain { attachment } => format!("xdp-plain {attachment}"),
             Request::Raw { protocol } => format!("raw {protocol}"),
             Request::Seal => "seal".into(),
         }
@@ -180,7 +185,10 @@ impl Request {
             ["xdp-code", a, hex] => {
                 Request::XdpCode { attachment: a.parse().ok()?, instructions: instructions(hex)? }
             }
-            ["xdp-load", a] => Request::XdpLoad { attachment: a.parse().ok()? },
+            ["xdp-load", a, way] => {
+                Request::XdpLoad { attachment: a.parse().ok()?, runs: flag(way, "run", "check")? }
+            }
+            ["xdp-plain", a] => Request::XdpPlain { attachment: a.parse().ok()? },
             ["raw", p] => Request::Raw { protocol: p.parse().ok()? },
             ["seal"] => Request::Seal,
             _ => return None,
@@ -202,6 +210,7 @@ impl Request {
             | Request::XdpForget { .. }
             | Request::XdpCode { .. }
             | Request::XdpLoad { .. }
+            | Request::XdpPlain { .. }
             | Request::Lower { .. }
             | Request::Raw { .. }
             | Request::Seal => None,

@@ -236,7 +236,7 @@ impl Opener {
                 code.extend(instructions);
                 Ok(nothing(()))
             }
-            Request::XdpLoad { attachment } => {
+            Request::XdpLoad { attachment, runs } => {
                 let missing = || DeviceError::from_errno("devices", LOAD, Errno::BADF);
                 let code = self.code.remove(attachment).ok_or_else(missing)?;
                 let found = self.attachments.get(attachment).ok_or_else(missing)?;
@@ -245,7 +245,12 @@ impl Opener {
                     n => self.maps.get(&u32::try_from(n).ok()?).map(Map::fd),
                 };
                 let program = with_maps(&code, map).ok_or_else(missing)?;
-                found.replace("devices", &program).map(nothing)
+                found.replace("devices", &program, *runs).map(nothing)
+            }
+            Request::XdpPlain { attachment } => {
+                let missing = || DeviceError::from_errno("devices", LOAD, Errno::BADF);
+                let found = self.attachments.get(attachment).ok_or_else(missing)?;
+                found.replace_by_plain("devices").map(nothing)
             }
             Request::Raw { protocol } => open_raw_socket(*protocol)
                 .map(|fd| (String::new(), Given::Fd(fd)))

@@ -6,6 +6,7 @@ use super::error::SwapError;
 use super::loader::{Loaded, Loader, Style};
 use super::plan::{Moves, Plan, pairs};
 use crate::assemble::assemble;
+use crate::kernel::check_candidate;
 use crate::options::Settings;
 use crate::prepare::prepare;
 use crate::running::Running;
@@ -142,6 +143,8 @@ impl Running {
         let prepared =
             prepare(graph, classes, &sources, running.parts(), settings, text.to_string()).map_err(render)?;
         let (assembly, warnings) = assemble(prepared, |new| Moves::inherited(&old, new)).map_err(render)?;
+        check_candidate(&old, &assembly)
+            .map_err(|why| SwapError::Refused(format!("error: the kernel refuses it: {why}\n")))?;
         let warnings = match warnings.is_empty() {
             true => String::new(),
             false => loader.render(&sources, &warnings, style).trim_end().to_string(),

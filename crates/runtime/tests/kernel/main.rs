@@ -66,9 +66,9 @@ fn finish(mut router: Router, log: &Log, world: &World) -> Seen {
 
 /// Runs a configuration with frames at user level, and partly in the kernel, and compares. Returns how many frames came up,
 /// how many did not, and the instructions for the latter.
-fn compare(text: &str, frames: &[(&str, Vec<u8>)]) -> (u64, u64, u64) {
+fn compare(text: &str, frames: &[(&str, Vec<u8>)], world: fn() -> World) -> (u64, u64, u64) {
     let run = |in_kernel: bool| {
-        let world = World::default();
+        let world = world();
         for (i, (device, frame)) in frames.iter().enumerate() {
             world.receive(device, 1 + i as i64, frame.clone());
         }
@@ -139,15 +139,31 @@ const CLASSES: &[&str] = &[
     "FromDevice(eth0) -> q :: Queue -> Unqueue -> Observe(a); FromDevice(eth1) -> q;",
 ];
 
-#[test]
-fn each_class_does_the_same_in_the_kernel() {
+fn classes_in(world: fn() -> World) {
     for (i, text) in CLASSES.iter().enumerate() {
         let mut random = Random::new(i as u64);
         let frames: Vec<(&str, Vec<u8>)> =
             (0..1500).map(|_| (if random.one_in(8) { "eth1" } else { "eth0" }, random.frame())).collect();
-        let ways = compare(text, &frames);
+        let ways = compare(text, &frames, world);
         assert!(ways.0 + ways.1 > 0, "{text}: no frame passed a program");
     }
+}
+
+#[test]
+fn each_class_does_the_same_in_the_kernel() {
+    classes_in(World::default);
+}
+
+/// The kernel accepts all programs, and they do there what they do in the interpreter.
+#[test]
+fn the_kernel_does_what_the_interpreter_does() {
+    castanet_testkit::namespace::inside_with_bpf("the_kernel_does_what_the_interpreter_does", || {
+        if let Err(e) = World::try_kernel() {
+            return println!("SKIP: the_kernel_does_what_the_interpreter_does: {e}");
+        }
+        classes_in(World::with_kernel);
+        ip_router_in(World::with_kernel);
+    });
 }
 
 fn ip_router() -> String {
@@ -162,6 +178,10 @@ fn ip_router() -> String {
 
 #[test]
 fn the_ip_router_does_the_same_in_the_kernel() {
+    ip_router_in(World::default);
+}
+
+fn ip_router_in(world: fn() -> World) {
     let mut random = Random::new(1);
     let known = "Script(set n 0, label again, write one/arp.insert 10.0.0.2 2:0:0:0:1:2,
                  write two/arp.insert 10.0.1.2 2:0:0:0:1:3, wait 1s, set n $(add $n 1), goto again $(lt $n 6));";
@@ -172,7 +192,7 @@ fn the_ip_router_does_the_same_in_the_kernel() {
                 (if device == 0 { "eth0" } else { "eth1" }, random.frame_for(device))
             })
             .collect();
-        let (up, gone, executed) = compare(&text, &frames);
+        let (up, gone, executed) = compare(&text, &frames, world);
         println!("{up} up, {gone} not, {} instructions each", executed / gone.max(1));
         assert!(gone > 0 && up > 0);
     }

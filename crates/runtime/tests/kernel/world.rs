@@ -9,9 +9,12 @@ use castanet_element::kernel::{Code, Counter, Instruction, Lowered, MapName, Siz
 use castanet_element::prelude::*;
 use castanet_element::{Attached, element};
 use castanet_elements::device::come_up::come_up;
+use castanet_io::device::DeviceError;
+use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, Trial};
 use castanet_runtime::Classes;
-use castanet_runtime::kernel::{KernelDriver, Programs};
+use castanet_runtime::kernel::{Installed, KernelDriver, Programs};
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The Ethernet address of the device with this name.
@@ -31,6 +34,8 @@ struct Inner {
     /// What was sent: the device and the frame.
     sent: Mutex<Vec<(String, Vec<u8>)>>,
     kernel: Mutex<Side>,
+    /// Whether the kernel refuses all programs.
+    refuses: AtomicBool,
 }
 
 /// What the kernel has.
@@ -45,11 +50,38 @@ struct Side {
     ways: (u64, u64),
     /// Instructions executed for frames that did not come up.
     executed: u64,
-    /// What the interpreter found wrong with a program.
+    /// The same programs and maps in the kernel, if they are compared.
+    real: Option<Real>,
+    /// What was found wrong with a program.
     fault: Option<String>,
 }
 
+/// Programs and maps in the kernel. The map of sockets is not among them.
+#[derive(Default)]
+struct Real {
+    maps: Vec<Option<ProgramMap>>,
+    trials: HashMap<String, Trial>,
+}
+
+impl Real {
+    fn map(&mut self, kind: MapKind, key: u32, value: u32, entries: u32) {
+        let map = ProgramMap::new("a test", MapShape { kind, key, value, entries }).unwrap();
+        self.maps.push(Some(map));
+    }
+}
+
 impl World {
+    /// Whether the kernel lets this process load programs.
+    pub fn try_kernel() -> Result<(), DeviceError> {
+        let shape = MapShape { kind: MapKind::Counters, key: 4, value: 8, entries: 1 };
+        ProgramMap::new("a test", shape).map(drop)
+    }
+    /// A world that also runs all programs in the kernel, and compares.
+    pub fn with_kernel() -> World {
+        let world = World::default();
+        world.0.kernel.lock().unwrap().real = Some(Real::default());
+        world
+    }
     /// Lets a device receive a frame at a time in milliseconds.
     pub fn receive(&self, device: &str, at: i64, frame: Vec<u8>) {
         self.0.frames.lock().unwrap().entry(device.into()).or_default().push_back((at, frame));
@@ -75,20 +107,41 @@ struct Entries(World, usize);
 impl Table for Entries {
     fn set(&self, key: &[u8], value: &[u8]) -> bool {
         let mut side = self.0.0.kernel.lock().unwrap();
+        if let Some(Some(map)) = side.real.as_ref().and_then(|r| r.maps.get(self.1)) {
+            map.map().set(key, value).unwrap();
+        }
         side.machine.maps.get_mut(self.1).is_some_and(|m| m.set(key, value).is_ok())
     }
     fn remove(&self, key: &[u8]) {
         let mut side = self.0.0.kernel.lock().unwrap();
+        if let Some(Some(map)) = side.real.as_ref().and_then(|r| r.maps.get(self.1)) {
+            map.map().remove(key).unwrap();
+        }
         let _ = side.machine.maps.get_mut(self.1).map(|m| m.remove(key));
     }
 }
 
 impl KernelDriver for World {
-    fn install(&self, programs: &Programs) -> Result<Vec<((u32, u32), Arc<dyn Table>)>, String> {
+    fn check(&self, _: &Programs) -> Result<(), String> {
+        match self.0.refuses.load(Ordering::Relaxed) {
+            true => Err("it is too large".into()),
+            false => Ok(()),
+        }
+    }
+    fn remove(&self) -> Vec<(Counter, u64)> {
+        let counted = self.counts();
+        self.0.kernel.lock().unwrap().programs.clear();
+        counted
+    }
+    fn install(&self, programs: &Programs, anew: bool) -> Result<Installed, String> {
+        let counted = self.counts();
         let mut side = self.0.kernel.lock().unwrap();
         let shared = &programs.router.shared;
-        let old = std::mem::take(&mut *side);
-        side.ways = old.ways;
+        let mut old = std::mem::take(&mut *side);
+        if anew {
+            old.names.clear();
+        }
+        (side.ways, side.executed) = (old.ways, old.executed);
         side.machine.limit = 1_000_000;
         side.names = vec![MapName::Counters, MapName::Sockets, MapName::Devices];
         side.machine.maps = vec![
@@ -100,6 +153,17 @@ impl KernelDriver for World {
         for number in 0..shared.devices.len() as u32 {
             side.machine.maps[2].set(&number.to_ne_bytes(), &[0; 4]).unwrap();
         }
+        let mut real = old.real.as_ref().map(|_| Real::default());
+        if let Some(real) = &mut real {
+            real.map(MapKind::Counters, 4, 8 * shared.counters.len().max(1) as u32, 1);
+            real.maps.push(None);
+            real.map(MapKind::Devices, 4, 4, shared.devices.len().max(1) as u32);
+            for number in 0..shared.devices.len() as u32 {
+                // The loopback device, which every namespace has.
+                let map = real.maps[2].as_ref().unwrap();
+                map.map().set(&number.to_ne_bytes(), &1u32.to_ne_bytes()).unwrap();
+            }
+        }
         let mut tables: Vec<((u32, u32), Arc<dyn Table>)> = Vec::new();
         for (name, spec) in &shared.tables {
             let at = side.machine.maps.len();
@@ -108,6 +172,13 @@ impl KernelDriver for World {
                 Some(i) => old.machine.maps[i].clone(),
                 None => Map::hash(spec.entries, spec.key as usize, spec.value as usize),
             };
+            if let Some(real) = &mut real {
+                real.map(MapKind::Hash, spec.key, spec.value, spec.entries);
+                let copy = real.maps.last().unwrap().as_ref().unwrap();
+                for key in map.keys() {
+                    copy.map().set(&key, map.get(&key).unwrap()).unwrap();
+                }
+            }
             side.machine.maps.push(map);
             side.names.push(MapName::Table(name.0, name.1));
             if before.is_none() {
@@ -120,11 +191,17 @@ impl KernelDriver for World {
                 let index = side.names.iter().position(|n| n == name).unwrap();
                 instructions[*at].immediate = index as i32;
             }
+            if let Some(real) = &mut real {
+                let maps: Vec<Option<&ProgramMap>> = real.maps.iter().map(Option::as_ref).collect();
+                let trial = Trial::load(&instructions, &maps).map_err(|e| e.to_string())?;
+                real.trials.insert(device.clone(), trial);
+            }
             side.programs.insert(device.clone(), instructions);
         }
+        side.real = real;
         side.counters = shared.counters.clone();
         side.devices = shared.devices.clone();
-        Ok(tables)
+        Ok(Installed { tables, counted })
     }
     fn counts(&self) -> Vec<(Counter, u64)> {
         let side = self.0.kernel.lock().unwrap();
@@ -146,10 +223,25 @@ impl World {
     fn process(&self, device: &str, frame: &[u8]) -> Option<Way> {
         let mut side = self.0.kernel.lock().unwrap();
         let program = side.programs.get(device)?.clone();
+        let original = frame;
         let mut frame = Frame::new(frame);
         let run = side.machine.run(&program, &mut frame);
         let run = run.inspect_err(|fault| side.fault = Some(fault.to_string())).ok()?;
         let Run { result, executed, redirect } = run;
+        if let Some(real) = &side.real {
+            let (got, bytes) = real.trials[device].run(original).unwrap();
+            let wanted = [frame.metadata(), frame.data()].concat();
+            let counted = real.maps[0].as_ref().unwrap().map().sums().unwrap();
+            let expected = side.machine.maps[0].get(&0u32.to_ne_bytes()).unwrap();
+            let expected: Vec<u64> =
+                expected.chunks(8).map(|n| u64::from_ne_bytes(n.try_into().unwrap())).collect();
+            // After a drop, the bytes do not matter.
+            if got != result || got != 1 && bytes != wanted || counted != expected {
+                side.fault = Some(format!(
+                    "the kernel: {got} {bytes:02x?} {counted:?}, the interpreter: {result} {wanted:02x?} {expected:?}"
+                ));
+            }
+        }
         match (result, redirect) {
             (4, Some((1, _))) => {
                 side.ways.0 += 1;

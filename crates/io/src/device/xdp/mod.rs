@@ -21,7 +21,7 @@ mod sys;
 pub use super::bpf::{Map, MapKind, MapShape, XdpMode};
 pub(crate) use port::open_own as open_socket;
 pub(crate) use program::{LOAD, with_maps};
-pub use program::{ProgramMap, run_program};
+pub use program::{ProgramMap, Trial, check_program, run_plain, run_program};
 pub use receiver::{LostFrame, XdpReceiver};
 pub use sender::XdpSender;
 pub(crate) use steering::Attachment;

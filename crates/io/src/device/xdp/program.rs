@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compiled programs: they replace the plain program that passes all frames to AF_XDP sockets.
 
-use super::steering::{Attachment, Steering};
-use crate::device::bpf::{Map, MapKind, MapShape, Operation};
+use super::steering::{Attachment, Steering, plain};
+use crate::device::bpf::{Map, MapKind, MapShape, Operation, Program, SocketMap};
 use crate::device::error::DeviceError;
 use crate::device::facts;
 use crate::opener;
 use castanet_kernel::instruction::code;
 use rustix::io::Errno;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 /// What loading a program is called in errors.
 pub(crate) const LOAD: &str = "load its XDP program";
@@ -72,27 +73,116 @@ pub fn run_program(
     instructions: &[Operation],
     maps: &[Option<&ProgramMap>],
 ) -> Result<(), DeviceError> {
+    load(device, instructions, maps, true)
+}
+
+/// Checks that the kernel accepts a program, which has the form that [`run_program`] takes. The program does not run.
+///
+/// # Errors
+/// When the kernel refuses the program: its reason.
+pub fn check_program(
+    device: &str,
+    instructions: &[Operation],
+    maps: &[Option<&ProgramMap>],
+) -> Result<(), DeviceError> {
+    load(device, instructions, maps, false)
+}
+
+/// Makes a device run the plain program again, which passes all frames to the receiver.
+///
+/// # Errors
+/// When no receiver for the device is open, or the kernel refuses.
+pub fn run_plain(device: &str) -> Result<(), DeviceError> {
+    match steering(device)?.attachment() {
+        Ok(attachment) => attachment.replace_by_plain(device),
+        Err(number) => opener::client().ok_or_else(|| missing(device))?.plain(device, number),
+    }
+}
+
+fn missing(device: &str) -> DeviceError {
+    DeviceError::from_errno(device, LOAD, Errno::BADF)
+}
+
+fn steering(device: &str) -> Result<Arc<Steering>, DeviceError> {
     let index = facts::link_info(device)?.index;
-    let steering =
-        Steering::existing(index).ok_or_else(|| DeviceError::from_errno(device, LOAD, Errno::NODEV))?;
-    let missing = || DeviceError::from_errno(device, LOAD, Errno::BADF);
-    match steering.attachment() {
+    Steering::existing(index).ok_or_else(|| DeviceError::from_errno(device, LOAD, Errno::NODEV))
+}
+
+fn load(
+    device: &str,
+    instructions: &[Operation],
+    maps: &[Option<&ProgramMap>],
+    runs: bool,
+) -> Result<(), DeviceError> {
+    match steering(device)?.attachment() {
         Ok(attachment) => {
             let program = with_maps(instructions, |i| match maps.get(i)? {
                 None => Some(attachment.sockets()),
                 Some(m) => Some(m.map.fd()),
             });
-            attachment.replace(device, &program.ok_or_else(missing)?)
+            attachment.replace(device, &program.ok_or_else(|| missing(device))?, runs)
         }
         Err(number) => {
-            let opener = opener::client().ok_or_else(missing)?;
+            let opener = opener::client().ok_or_else(|| missing(device))?;
             let program = renumbered(instructions, |i| match maps.get(i)? {
                 None => Some(0),
                 Some(m) => m.number,
             });
-            opener.load(device, number, &program.ok_or_else(missing)?)
+            opener.load(device, number, &program.ok_or_else(|| missing(device))?, runs)
         }
     }
+}
+
+/// A program that is loaded, but attached to no device. For tests: it runs on given frames, without effect on the system.
+#[derive(Debug)]
+pub struct Trial {
+    program: Program,
+    _sockets: SocketMap,
+    _socket: OwnedFd,
+}
+
+impl Trial {
+    /// Loads a program, which has the form that [`run_program`] takes. Its map of sockets has one socket, for queue 0.
+    ///
+    /// # Errors
+    /// When the kernel refuses the program: its reason.
+    pub fn load(instructions: &[Operation], maps: &[Option<&ProgramMap>]) -> Result<Trial, DeviceError> {
+        let failed = |e| DeviceError::from_errno("a trial", LOAD, e);
+        let sockets = SocketMap::new(1).map_err(failed)?;
+        let socket = super::open_socket("a trial")?;
+        sockets.set(0, socket.as_fd()).map_err(failed)?;
+        let program = with_maps(instructions, |i| match maps.get(i)? {
+            None => Some(sockets.fd()),
+            Some(m) => Some(m.map.fd()),
+        });
+        let program = explained("a trial", &program.ok_or_else(|| missing("a trial"))?)?;
+        Ok(Trial { program, _sockets: sockets, _socket: socket })
+    }
+    /// Runs the program on a frame. Returns its result, and the frame with the metadata before it.
+    ///
+    /// # Errors
+    /// When the kernel cannot run it, for example because the frame is too short.
+    pub fn run(&self, frame: &[u8]) -> Result<(u32, Vec<u8>), DeviceError> {
+        self.program.test(frame).map_err(|e| DeviceError::from_errno("a trial", "run", e))
+    }
+}
+
+/// Loads a program.
+fn explained(device: &str, instructions: &[Operation]) -> Result<Program, DeviceError> {
+    Program::load_explained(instructions).map_err(|(e, log)| match e {
+        Errno::PERM => DeviceError::NotPermitted {
+            name: device.to_owned(),
+            doing: LOAD,
+            capability: "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN",
+        },
+        _ if log.is_empty() => DeviceError::from_errno(device, LOAD, e),
+        _ => {
+            // The last lines say what is wrong, before the statistics.
+            let lines: Vec<&str> = log.lines().filter(|l| !l.starts_with("processed ")).collect();
+            let last = lines.get(lines.len().saturating_sub(6)..).unwrap_or_default().join("; ");
+            DeviceError::Refused { name: device.to_owned(), doing: LOAD, why: last }
+        }
+    })
 }
 
 /// Whether an instruction loads a map.
@@ -124,23 +214,24 @@ pub(crate) fn with_maps<'a>(
 }
 
 impl Attachment {
-    /// Makes the device run this program. The former one goes on if the kernel refuses the new one.
-    pub(crate) fn replace(&self, device: &str, instructions: &[Operation]) -> Result<(), DeviceError> {
-        let program =
-            crate::device::bpf::Program::load_explained(instructions).map_err(|(e, log)| match e {
-                Errno::PERM => DeviceError::NotPermitted {
-                    name: device.to_owned(),
-                    doing: LOAD,
-                    capability: "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN",
-                },
-                _ if log.is_empty() => DeviceError::from_errno(device, LOAD, e),
-                _ => {
-                    // The last lines say what is wrong, before the statistics.
-                    let lines: Vec<&str> = log.lines().filter(|l| !l.starts_with("processed ")).collect();
-                    let last = lines.get(lines.len().saturating_sub(6)..).unwrap_or_default().join("; ");
-                    DeviceError::Refused { name: device.to_owned(), doing: LOAD, why: last }
-                }
-            })?;
+    /// Loads a program. Makes the device run it if `runs`; the former one goes on if the kernel refuses the new one.
+    pub(crate) fn replace(
+        &self,
+        device: &str,
+        instructions: &[Operation],
+        runs: bool,
+    ) -> Result<(), DeviceError> {
+        let program = explained(device, instructions)?;
+        if !runs {
+            return Ok(());
+        }
         program.replace(self.link()).map_err(|e| DeviceError::from_errno(device, LOAD, e))
+    }
+    /// Makes the device run the plain program.
+    pub(crate) fn replace_by_plain(&self, device: &str) -> Result<(), DeviceError> {
+        let plain = plain(self.sockets().as_raw_fd());
+        let program = Program::load_for_fragments(&plain);
+        let done = program.and_then(|p| p.replace(self.link()));
+        done.map_err(|e| DeviceError::from_errno(device, LOAD, e))
     }
 }

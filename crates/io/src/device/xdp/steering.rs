@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// What the program's attachment is called in errors.
 pub(crate) const ATTACH: &str = "attach an XDP program";
 
-/// Returns the program: a frame goes to the socket for its queue, or to the host if there is none.
-fn program(map: i32) -> [Operation; 6] {
+/// Returns the plain program: a frame goes to the socket for its queue, or to the host if there is none.
+pub(super) fn plain(map: i32) -> [Operation; 6] {
     const LOAD32: u8 = 0x61;
     const WIDE: u8 = 0x18;
     const SET: u8 = 0xb7;
@@ -68,7 +68,7 @@ impl Attachment {
             e => DeviceError::from_errno(name, ATTACH, e),
         };
         let map = SocketMap::new(queues).map_err(failed)?;
-        let program = Program::load_for_fragments(&program(map.number())).map_err(failed)?;
+        let program = Program::load_for_fragments(&plain(map.number())).map_err(failed)?;
         match program.attach_as_xdp(index, XdpMode::Driver) {
             Ok(link) => return Ok(Attachment { map, link, mode: XdpMode::Driver }),
             // The driver cannot run XDP programs, or not now: for example, the MTU is too large for it.
