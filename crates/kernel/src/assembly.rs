@@ -145,7 +145,7 @@ impl Assembly {
         self.push(code::CALL, 0, 0, 0, number);
     }
     /// Adds `by` (in a register, or 1) to a counter.
-    fn count(&mut self, counter: u32, by: Result<u8, i64>) {
+    pub fn count(&mut self, counter: u32, by: Result<u8, i64>) {
         // The number of counters is bounded when the program is finished.
         let offset = i32::try_from(counter).unwrap_or(i32::MAX).saturating_mul(8);
         self.load(FIRST, COUNTERS, offset, Size::Double);

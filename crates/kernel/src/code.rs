@@ -57,7 +57,8 @@ pub struct Shared {
     pub tables: Vec<((u32, u32), TableSpec)>,
 }
 
-fn position<T: PartialEq>(all: &mut Vec<T>, wanted: T) -> u32 {
+/// The index of an item, which is added if it is missing.
+pub(crate) fn position<T: PartialEq>(all: &mut Vec<T>, wanted: T) -> u32 {
     let at = all.iter().position(|x| *x == wanted).unwrap_or_else(|| {
         all.push(wanted);
         all.len() - 1

@@ -2,12 +2,12 @@
 //! Puts the fragments of a program in order, and makes its instructions.
 
 use crate::assembly::{Assembly, CONTEXT, COUNTERS, Emitter, FRAME, STACK, Target, context};
-use crate::code::{Refused, stack};
-use crate::compile::{Fragment, Program, Reasons, Report, Router, Way, lost};
+use crate::code::{Refused, position, stack};
+use crate::compile::{Fragment, Point, Program, Reasons, Report, Router, Way, lost};
 use crate::handover;
 use crate::instruction::{code, helper};
 use crate::state::State;
-use crate::step::{MapName, Size, Step};
+use crate::step::{Counter, MapName, Size, Step};
 use std::collections::BTreeMap;
 
 /// Results of XDP programs.
@@ -49,16 +49,8 @@ pub(crate) fn emit(
     router: &mut Router,
     (element, reasons): (u32, Reasons),
 ) -> Result<Program, Refused> {
-    let counter = lost(element, reasons);
-    let counters = &mut router.shared.counters;
-    let at = counters.iter().position(|c| *c == counter).unwrap_or_else(|| {
-        counters.push(counter);
-        counters.len() - 1
-    });
-    if counters.len() > COUNTER_LIMIT {
-        return Err("the router has too many counters".into());
-    }
-    let mut out = Out { assembly: Assembly::default(), router, tails: Vec::new(), lost: at as u32 };
+    let mut out = Out { assembly: Assembly::default(), router, tails: Vec::new(), lost: 0 };
+    out.lost = out.counter(lost(element, reasons));
     out.begin();
     // The rest of fragments whose first exit has led to another fragment: the fragment, the step and the exit to go on with.
     let mut rest = vec![(0, 0, 0)];
@@ -71,11 +63,19 @@ pub(crate) fn emit(
         done += 1;
     }
     out.assembly.link()?;
+    if out.router.shared.counters.len() > COUNTER_LIMIT {
+        return Err("the router has too many counters".into());
+    }
     let Assembly { instructions, maps, .. } = out.assembly;
     Ok(Program { instructions, maps, elements })
 }
 
 impl Out<'_> {
+    /// The number of a counter.
+    fn counter(&mut self, counter: Counter) -> u32 {
+        position(&mut self.router.shared.counters, counter)
+    }
+
     /// The code before the first fragment: finds the counters of this processor.
     fn begin(&mut self) {
         let a = &mut self.assembly;
@@ -143,8 +143,11 @@ impl Out<'_> {
                 self.assembly.push(code::EXIT, 0, 0, 0, 0);
             }
             Way::Up(point) => {
-                let state = self.router.points.get(*point as usize).map(|p| &p.state)?;
-                let (shortened, words) = (state.shortened, state.dynamic_words().collect());
+                let Point { element, state, .. } = self.router.points.get(*point as usize)?;
+                let (element, shortened) = (*element, state.shortened);
+                let words = state.dynamic_words().collect();
+                let counter = self.counter(Counter::Raised(element));
+                self.assembly.count(counter, Err(1));
                 self.assembly.constant(KEPT, i64::from(*point));
                 self.go(Tail::Up { shortened, words });
             }

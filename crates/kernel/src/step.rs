@@ -144,6 +144,8 @@ pub enum Counter {
     Entered(u32),
     /// Packets that left the router at an element.
     Left(u32),
+    /// Packets that went up to continue at an element.
+    Raised(u32),
 }
 
 /// A map that programs use.

@@ -70,7 +70,7 @@ const fn swap(name: &'static str, doc: &'static str, command: SwapCommand) -> Gl
 }
 
 /// The global handlers that every router has.
-static ALWAYS: [GlobalHandler; 18] = [
+static ALWAYS: [GlobalHandler; 19] = [
     value("version", "The version of Click whose language and interfaces this program has.", |_| {
         CLICK_VERSION.to_string()
     }),
@@ -89,6 +89,18 @@ static ALWAYS: [GlobalHandler; 18] = [
     }),
     value("classes", "The names of all classes, one per line.", |s| lines(s.classes.names())),
     value("packages", "The loaded packages, one per line.", |s| lines(s.supervisor.packages())),
+    GlobalHandler {
+        spec: HandlerSpec::new(
+            "kernel",
+            HandlerFlags::READ,
+            "The elements that packets reach in the kernel, with the driver xdp. One line per element: the element, its \
+             class, its instructions, the packets that came up there, why packets come up (empty: a rare case), \
+             separated by tabs.",
+            ValueKind::Table,
+        ),
+        read: Some(GlobalRead::Anywhere(Shared::kernel_table)),
+        write: None,
+    },
     GlobalHandler {
         spec: HandlerSpec::new(
             "workers",

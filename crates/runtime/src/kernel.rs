@@ -19,6 +19,7 @@ use castanet_lang::flat::PortRef;
 use castanet_spec::{Capability, Reason};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// The programs of a router.
@@ -85,6 +86,8 @@ pub(crate) struct Kernel {
     points: Points,
     /// The counts that were already added to those of elements.
     seen: BTreeMap<Counter, u64>,
+    /// For each element, the packets that came up there.
+    raised: BTreeMap<u32, u64>,
 }
 
 /// The number of former generations of programs whose records may still arrive.
@@ -114,6 +117,7 @@ fn paired(counter: Counter, pairs: &Pairs) -> Option<Counter> {
     Some(match counter {
         Counter::Own(e, name, at) => Counter::Own(pairs.new_of(e)?, name, at),
         Counter::Dropped(e, reason) => Counter::Dropped(pairs.new_of(e)?, reason),
+        Counter::Raised(e) => Counter::Raised(pairs.new_of(e)?),
         Counter::Entered(e) => Counter::Entered(pairs.new_of(e)?),
         Counter::Left(e) => Counter::Left(pairs.new_of(e)?),
     })
@@ -141,7 +145,7 @@ pub(crate) fn add_counts(assembly: &mut Assembly) {
 
 /// Replaces the programs of an old router by those of the new one, to which resources and state have moved.
 pub(crate) fn hand_over(old: &mut Assembly, new: &mut Assembly, pairs: &Pairs) {
-    let Some(Kernel { driver, programs, points: Points(points), seen }) = old.shared.kernel.lock().take()
+    let Some(Kernel { driver, programs, points: Points(points), seen, .. }) = old.shared.kernel.lock().take()
     else {
         return;
     };
@@ -299,7 +303,8 @@ impl Nodes {
         for ((element, number), table) in tables {
             let _ = self.with(core, element, |e, _| e.attach(Attached::Table(number, table)));
         }
-        *self.shared.kernel.lock() = Some(Kernel { driver, programs, points, seen: BTreeMap::new() });
+        let raised = self.shared.kernel.lock().take().map(|k| k.raised).unwrap_or_default();
+        *self.shared.kernel.lock() = Some(Kernel { driver, programs, points, seen: BTreeMap::new(), raised });
         Ok(counted)
     }
 
@@ -345,6 +350,12 @@ impl Nodes {
             Counter::Dropped(e, reason) => {
                 let reason = Reason::ALL.get(usize::from(reason)).copied().unwrap_or(Reason::Discarded);
                 core.count_drops(e, reason, more);
+            }
+            Counter::Raised(e) => {
+                if let Some(kernel) = self.shared.kernel.lock().as_mut() {
+                    let raised = kernel.raised.entry(e).or_default();
+                    *raised = raised.wrapping_add(more);
+                }
             }
             Counter::Own(e, name, at) => {
                 let _ = self.with(core, e, |object, _| {
@@ -440,8 +451,21 @@ impl Nodes {
 }
 
 impl Shared {
-    /// How the elements run, if a part of the router runs in the kernel.
-    pub fn kernel_report(&self) -> Option<BTreeMap<u32, Report>> {
-        self.kernel.lock().as_ref().map(|k| k.programs.elements())
+    /// A table of the elements that packets reach in the kernel: the name, the class, the number of instructions, the number of
+    /// packets that came up there, and why packets come up.
+    pub(crate) fn kernel_table(&self) -> String {
+        let slot = self.kernel.lock();
+        let Some(kernel) = slot.as_ref() else { return String::new() };
+        let new: BTreeMap<Counter, u64> = unseen(&kernel.seen, kernel.driver.counts()).into_iter().collect();
+        let mut out = String::new();
+        for (e, report) in kernel.programs.elements() {
+            let raised = kernel.raised.get(&e).copied().unwrap_or(0);
+            let raised = raised.wrapping_add(new.get(&Counter::Raised(e)).copied().unwrap_or(0));
+            let name = self.graph.name(e as usize);
+            let class = self.graph.element(e as usize).map_or("", |x| x.class.as_str());
+            let why = report.up.as_deref().unwrap_or("");
+            let _ = writeln!(out, "{name}\t{class}\t{}\t{raised}\t{why}", report.instructions);
+        }
+        out
     }
 }

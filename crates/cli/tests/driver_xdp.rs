@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests `castanet run --driver xdp` between hosts: the IP router runs in the kernel, is changed by handlers, swapped, killed.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod common;
+
+use castanet_testkit::host::Host;
+use castanet_testkit::namespace::{inside_with_bpf, run};
+use castanet_testkit::until;
+use common::{BINARY, Live};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Adds a host with a device `port`, address 10.0.N.2 and the router as its gateway. The other end of its link is `rN` here.
+fn add_host(n: u32) -> Host {
+    let h = Host::new();
+    run(&format!("ip link add r{n} type veth peer name port; ip link set port netns {}", h.id()));
+    for line in ["address add 10.0.N.2/24 dev port", "link set port up", "route add default via 10.0.N.1"] {
+        h.run(&format!("ip {}", line.replace('N', &n.to_string())));
+    }
+    // Frames that are redirected to a veth device reach its other end only if that receives by NAPI.
+    h.run("ethtool -K port tx off txvlan off gro on");
+    run(&format!("ip link set r{n} up"));
+    h
+}
+
+/// The IP router between the hosts 0 and 1.
+fn router() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/ip-router.click");
+    std::fs::read_to_string(path).unwrap().replace("eth0", "r0").replace("eth1", "r1")
+}
+
+/// Whether this process may load XDP programs; prints SKIP if not.
+fn has_xdp() -> bool {
+    run("ip link add probe type veth peer name other");
+    let text = "FromDevice(probe) -> Discard; DriverManager(stop)";
+    let out = Command::new(BINARY).args(["run", "-q", "--driver", "xdp", "-e", text]).output().unwrap();
+    run("ip link del probe");
+    let said = String::from_utf8_lossy(&out.stderr);
+    if !out.status.success() {
+        assert!(said.contains("no support for") || said.contains("grant CAP_BPF"), "{said}");
+        println!("SKIP: {said}");
+    }
+    out.status.success()
+}
+
+fn ctl(socket: &Path, arguments: &[&str]) -> String {
+    let out = Command::new(BINARY).arg("ctl").arg(socket).args(arguments).output().unwrap();
+    assert!(out.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).trim().to_string()
+}
+
+fn number(socket: &Path, handler: &str) -> u64 {
+    ctl(socket, &["read", handler]).parse().unwrap()
+}
+
+/// The packets that came up, over all elements.
+fn came_up(socket: &Path) -> u64 {
+    let table = ctl(socket, &["read", "kernel"]);
+    table.lines().map(|l| l.split('\t').nth(3).unwrap().parse::<u64>().unwrap()).sum()
+}
+
+fn start(socket: &Path, arguments: &[&str], text: &str) -> Live {
+    let mut c = Command::new(BINARY);
+    c.args(["run", "--driver", "xdp", "-q", "-R", "-u"]).arg(socket).args(arguments).args(["-e", text]);
+    let log = std::fs::File::create(socket.with_extension("log")).unwrap();
+    let live = Live(c.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap());
+    until("it listens", || {
+        let mut read = Command::new(BINARY);
+        read.arg("ctl").arg(socket).args(["read", "version"]).output().unwrap().status.success()
+    });
+    live
+}
+
+#[test]
+fn the_ip_router_forwards_in_the_kernel() {
+    inside_with_bpf("the_ip_router_forwards_in_the_kernel", || {
+        if !has_xdp() {
+            return;
+        }
+        let (a, b) = (add_host(0), add_host(1));
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        // By default the router drops its privileges, and another process loads the programs.
+        for arguments in [&[][..], &["--keep-privileges"]] {
+            let live = start(&socket, arguments, &router());
+            assert!(a.run("ping -c 1 -W 60 10.0.1.2").contains("1 received"));
+            assert!(a.run("ping -q -c 1000 -i 0.001 -W 60 10.0.1.2").contains("1000 received"));
+            // Both directions, and a few packets of ARP and the first ones.
+            let (received, up) = (number(&socket, "one/FromDevice@1.count"), came_up(&socket));
+            assert!(received >= 1001 && up * 100 <= received, "{up} of {received} came up");
+            // The others were ARP packets and neighbour solicitations.
+            let sent = number(&socket, "two/ToDevice@7.count");
+            assert!((1001..=received).contains(&sent), "{sent} of {received} sent");
+            let ledger = ctl(&socket, &["read", "ledger"]);
+            assert!(ledger.contains(&format!("one/FromDevice@1\tFromDevice\t{received}\t")), "{ledger}");
+            // Packets that need the rest of the router come up: its own address, expired and long packets.
+            assert!(a.run("ping -c 2 -i 0.01 -W 60 10.0.0.1").contains("2 received"));
+            assert!(a.run("traceroute -n -q 1 -w 60 10.0.1.2").contains(" 1  10.0.0.1 "));
+            // A handler changes what runs in the kernel.
+            assert!(a.run("ping -c 1 -W 60 10.0.1.2").contains("ttl=63"));
+            ctl(&socket, &["write", "one/ttl.active", "false"]);
+            assert!(a.run("ping -c 1 -W 60 10.0.1.2").contains("ttl=64"), "replies keep their time to live");
+            ctl(&socket, &["write", "one/ttl.active", "true"]);
+            assert!(b.run("ping -q -c 100 -i 0.001 -W 60 10.0.0.2").contains("100 received"));
+            drop(live);
+            until("the programs are detached", || !run("ip link show r0; ip link show r1").contains("xdp"));
+            let _ = std::fs::remove_file(&socket);
+        }
+    });
+}
+
+#[test]
+fn swaps_of_the_kernel_part_lose_no_packet() {
+    inside_with_bpf("swaps_of_the_kernel_part_lose_no_packet", || {
+        if !has_xdp() {
+            return;
+        }
+        let (a, _b) = (add_host(0), add_host(1));
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let live = start(&socket, &[], &router());
+        assert!(a.run("ping -c 1 -W 60 10.0.1.2").contains("1 received"));
+        // The second has other elements in the kernel, and the third has all of the path at user level.
+        let texts = [
+            router(),
+            router().replace("-> DropBroadcasts", "-> Paint($color, 18) -> DropBroadcasts"),
+            router().replace("FromDevice($dev)", "FromDevice($dev, SNAPLEN 2000)"),
+        ];
+        let files: Vec<_> = (0..texts.len())
+            .map(|i| {
+                let file = folder.path().join(format!("{i}.click"));
+                std::fs::write(&file, &texts[i]).unwrap();
+                file
+            })
+            .collect();
+        let out = std::thread::scope(|s| {
+            let ping = s.spawn(|| a.run("ping -q -c 3000 -i 0.001 -W 60 10.0.1.2"));
+            let mut n = 0;
+            while !ping.is_finished() {
+                ctl(&socket, &["swap", files[n % files.len()].to_str().unwrap()]);
+                n += 1;
+            }
+            assert!(n > 5, "{n} swaps");
+            ping.join().unwrap()
+        });
+        let log = std::fs::read_to_string(socket.with_extension("log")).unwrap();
+        assert!(out.contains("3000 received"), "{out}{log}");
+        ctl(&socket, &["swap", files[0].to_str().unwrap()]);
+        // The counts go on: no frame is counted twice or not at all.
+        let (received, sent) =
+            (number(&socket, "one/FromDevice@1.count"), number(&socket, "two/ToDevice@7.count"));
+        assert!((3001..=3100).contains(&received) && (3001..=received).contains(&sent), "{received} {sent}");
+        let before = came_up(&socket);
+        assert!(a.run("ping -q -c 100 -i 0.001 -W 60 10.0.1.2").contains("100 received"));
+        assert!(came_up(&socket) <= before + 6, "the router runs in the kernel again");
+        // A device that goes down and comes back gets its program again.
+        run("ip link set r0 down; ip link set r0 up");
+        a.run("ip route replace default via 10.0.0.1");
+        until("the device is used again", || a.run("ping -c 1 -W 1 10.0.1.2 || true").contains("1 received"));
+        let before = came_up(&socket);
+        assert!(a.run("ping -q -c 100 -i 0.001 -W 60 10.0.1.2").contains("100 received"));
+        assert!(came_up(&socket) <= before + 6, "the router runs in the kernel again");
+        drop(live);
+        until("the programs are detached", || !run("ip link show r0; ip link show r1").contains("xdp"));
+    });
+}
