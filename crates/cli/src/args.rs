@@ -147,6 +147,18 @@ pub enum Command {
     #[command(hide = true, name = "unmount-after-run")]
     Unmount(crate::mount::Unmounter),
     /// Open devices for a router that has dropped its privileges.
+    /// Run a configuration in the background, in the kernel as far as possible.
+    #[command(
+        after_help = "An installed router ends first, unless --hot is given. Whoever has the rights for the control socket may \
+        change the router.\n\n\
+        Examples:\n  castanet install router.click DEV0=eth1\n  castanet ctl /run/castanet/control read kernel\n  \
+        castanet install --hot router.click\n  castanet uninstall"
+    )]
+    Install(Box<crate::install::Install>),
+    /// End the router that 'castanet install' has installed.
+    Uninstall(crate::install::Uninstall),
+    #[command(hide = true, name = "install-part")]
+    InstallPart(Box<crate::install::Part>),
     #[command(hide = true, name = "open-for-run")]
     Open(crate::privileges::Opener),
     /// Compile a crate of classes to a shared library, for `require(package NAME)`.
@@ -158,7 +170,7 @@ pub enum Command {
 }
 
 /// The configuration of a command.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Default)]
 pub struct Configuration {
     /// The configuration file (`-` is standard input), and variables as NAME=VALUE.
     #[arg(value_name = "FILE | NAME=VALUE", value_parser = any_text())]

@@ -73,7 +73,7 @@ type Tables = Vec<((u32, u32), Arc<dyn Table>)>;
 type Load = fn(&str, &[Instruction], &[Option<&ProgramMap>]) -> Result<(), DeviceError>;
 
 struct Loaded {
-    counters: Vec<Counter>,
+    counters: Vec<Vec<Counter>>,
     counts: ProgramMap,
     devices: ProgramMap,
     /// The programs, with the tables that they use.
@@ -114,9 +114,9 @@ impl Loaded {
         self.each(tables, run_program)
     }
     /// What the programs have counted.
-    fn counts(&self) -> impl Iterator<Item = (Counter, u64)> {
+    fn counts(&self) -> Vec<(Counter, u64)> {
         let sums = self.counts.map().sums().unwrap_or_default();
-        self.counters.iter().copied().zip(sums)
+        castanet_element::kernel::counts(&self.counters, sums)
     }
 }
 
@@ -167,7 +167,7 @@ impl State {
             // A device that is gone has no program.
             let _ = run_plain(device);
         }
-        before.counts().collect()
+        before.counts()
     }
 
     fn install(&mut self, programs: &Programs, anew: bool) -> Result<Installed, DeviceError> {
@@ -214,6 +214,6 @@ impl KernelDriver for Kernel {
         self.0.lock().end(&[])
     }
     fn counts(&self) -> Vec<(Counter, u64)> {
-        self.0.lock().loaded.iter().flat_map(Loaded::counts).collect()
+        self.0.lock().loaded.as_ref().map_or(Vec::new(), Loaded::counts)
     }
 }

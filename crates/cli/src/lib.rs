@@ -26,6 +26,7 @@ mod fastclassifier;
 mod flatten;
 mod fmt;
 mod http;
+mod install;
 mod json;
 mod kernel;
 mod links;
@@ -132,6 +133,9 @@ pub fn main() -> ExitCode {
         args::Command::Completion(a) => ctl::completion::main(&a),
         args::Command::Bench(a) => bench::main(&a),
         args::Command::Unmount(a) => mount::main(&a),
+        args::Command::Install(a) => install::main(&a),
+        args::Command::Uninstall(a) => install::uninstall_main(&a),
+        args::Command::InstallPart(a) => a.main(),
         args::Command::Open(a) => privileges::serve(&a),
         args::Command::BuildPackage(a) => package::build(&a),
         args::Command::Sdk(a) => package::sdk(&a),

@@ -257,9 +257,25 @@ fn click_buildtool() {
 }
 
 #[test]
-fn other_tools_say_that_they_are_not_built() {
-    for args in [&["click-install"][..], &["click-install", "--help"], &["click-install", "-p", "x", "y"]] {
-        check(&bench(), &[(args, "", "", "click-install: not built yet\n", 1)]);
+fn a_router_is_installed_under_the_classic_names() {
+    let b = bench();
+    let folder = tempfile::tempdir().unwrap();
+    let run = |tool: &str, args: &[&str]| {
+        let out = b.command(tool).args(args).env("CASTANET_STATE", folder.path()).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (out.status.success(), text(&out.stdout) + &text(&out.stderr))
+    };
+    let (ok, text) = run("click-uninstall", &[]);
+    assert!(!ok && text.contains("no router is installed"), "{text}");
+    // Without a device, nothing can run in the kernel.
+    for args in [&["-n", "5", "-p"][..], &["-h"]] {
+        let (ok, text) = run("click-install", &[args, &["-e", "Idle -> c :: Counter -> Discard;"]].concat());
+        assert!(ok && text.contains(if args == ["-h"] { "swapped" } else { "no FromDevice" }), "{text}");
+    }
+    assert!(run("click-uninstall", &[]).0);
+    for (tool, usage) in [("click-install", "[OPTION]... [ROUTERFILE]"), ("click-uninstall", "[OPTION]...")] {
+        let (ok, text) = run(tool, &["--help"]);
+        assert!(ok && text.contains(usage), "{text}");
     }
 }
 

@@ -286,10 +286,9 @@ impl Emitter<'_> {
                 self.out.copy(r, FIRST);
                 self.written(to);
             }
-            Step::BranchLength { test, than, plus, to } => {
+            Step::BranchLength { than, plus, shorter, longer } => {
                 // Compares the end of the frame with an address in it, because the kernel's verifier does not permit the
                 // difference of two addresses without CAP_PERFMON.
-                let target = self.label(to.0);
                 match than {
                     Operand::Value(v) => {
                         let than = self.read(v, SECOND);
@@ -305,8 +304,12 @@ impl Emitter<'_> {
                     }
                 }
                 self.out.load(SECOND, CONTEXT, context::DATA_END.into(), Size::Word);
-                let jump = code::JUMP | test_code(test) | code::REGISTER;
-                self.out.jump(jump, SECOND, FIRST, 0, target);
+                for (test, to) in [(code::JLT, shorter), (code::JGT, longer)] {
+                    if let Some(to) = to {
+                        let target = self.label(to.0);
+                        self.out.jump(code::JUMP | test | code::REGISTER, SECOND, FIRST, 0, target);
+                    }
+                }
             }
             Step::LookUp { table, key, to } => {
                 self.out.map(1, table);

@@ -49,8 +49,8 @@ pub struct TableSpec {
 /// Collects what all programs of a router share, while elements are lowered.
 #[derive(Debug, Default)]
 pub struct Shared {
-    /// The counters, by their numbers.
-    pub counters: Vec<Counter>,
+    /// The counters, by their numbers. Those that are always counted together share a number.
+    pub counters: Vec<Vec<Counter>>,
     /// The devices that frames leave by, by their numbers.
     pub devices: Vec<DeviceName>,
     /// The tables, with the elements that fill them and their numbers in these elements.
@@ -64,6 +64,26 @@ pub(crate) fn position<T: PartialEq>(all: &mut Vec<T>, wanted: T) -> u32 {
         all.len() - 1
     });
     u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// What is known where a jump begins.
+#[derive(Clone)]
+struct Reached {
+    state: State,
+    /// Whether anything was changed since the start.
+    changed: bool,
+    loaded: Vec<(i32, Size, Value)>,
+}
+
+impl Reached {
+    /// Returns what is known in both places. None if they differ in more than details.
+    fn meet(self, other: &Reached) -> Option<Reached> {
+        Some(Reached {
+            state: self.state.meet(&other.state)?,
+            changed: self.changed || other.changed,
+            loaded: self.loaded.into_iter().filter(|l| other.loaded.contains(l)).collect(),
+        })
+    }
 }
 
 /// The code of an element for packets that arrive at one input in one [`State`].
@@ -88,7 +108,9 @@ pub struct Code<'a> {
     pub(crate) steps: Vec<Step>,
     /// For each value, what it is if it is known.
     values: Vec<Option<i64>>,
-    labels: Vec<Option<(State, bool)>>,
+    /// Loads of the frame whose values are still right: offset, size, value.
+    loaded: Vec<(i32, Size, Value)>,
+    labels: Vec<Option<Reached>>,
     fault: Option<Refused>,
 }
 
@@ -113,6 +135,7 @@ impl<'a> Code<'a> {
             changed: false,
             steps: Vec::new(),
             values: Vec::new(),
+            loaded: Vec::new(),
             labels: Vec::new(),
             fault: None,
         }
@@ -123,7 +146,10 @@ impl<'a> Code<'a> {
         match self.fault {
             Some(fault) => Err(fault),
             None if self.live => Err("a path does not end".into()),
-            None => Ok((without_unused(self.steps, self.values.len()), self.values.len() as u32)),
+            None => {
+                let steps = without_unused(without_jumps(self.steps), self.values.len());
+                Ok((steps, self.values.len() as u32))
+            }
         }
     }
 
@@ -164,6 +190,7 @@ impl<'a> Code<'a> {
         if let Some(known) = self.values.get_mut(value.0 as usize) {
             *known = None;
         }
+        self.loaded.retain(|l| l.2 != value);
     }
 
     fn frame_offset(&mut self, offset: i32, size: u32) -> i32 {
@@ -188,12 +215,12 @@ impl<'a> Code<'a> {
         if !self.live {
             return;
         }
-        let (state, changed) = (self.state.clone(), self.changed);
+        let now = Reached { state: self.state.clone(), changed: self.changed, loaded: self.loaded.clone() };
         let Some(place) = self.labels.get_mut(label.0 as usize) else { return };
         match place.take() {
-            None => *place = Some((state, changed)),
-            Some((before, other)) => match before.meet(&state) {
-                Some(both) => *place = Some((both, changed || other)),
+            None => *place = Some(now),
+            Some(before) => match before.meet(&now) {
+                Some(both) => *place = Some(both),
                 None => self.fail("paths in different states meet"),
             },
         }
@@ -205,8 +232,8 @@ impl<'a> Code<'a> {
         let reached = self.labels.get_mut(label.0 as usize).and_then(Option::take);
         self.live = reached.is_some();
         self.step(Step::Bind(label));
-        if let Some((state, changed)) = reached {
-            (self.state, self.changed) = (state, changed);
+        if let Some(Reached { state, changed, loaded }) = reached {
+            (self.state, self.changed, self.loaded) = (state, changed, loaded);
         }
     }
 
@@ -281,7 +308,12 @@ impl<'a> Code<'a> {
     /// Loads bytes of the packet in the order of memory: numbers of a header are not converted.
     pub fn load(&mut self, offset: i32, size: Size) -> Value {
         let at = self.frame_offset(offset, size.bytes());
-        self.load_from(Base::Frame, at, size)
+        if let Some((.., value)) = self.loaded.iter().find(|l| (l.0, l.1) == (at, size)) {
+            return *value;
+        }
+        let value = self.load_from(Base::Frame, at, size);
+        self.loaded.push((at, size, value));
+        value
     }
 
     /// Loads a number of a header.
@@ -303,6 +335,11 @@ impl<'a> Code<'a> {
     /// Stores bytes into the packet, in the order of memory.
     pub fn store(&mut self, offset: i32, size: Size, from: impl Into<Operand>) {
         let at = self.frame_offset(offset, size.bytes());
+        let end = at + size.bytes() as i32;
+        self.loaded.retain(|(from, size, _)| end <= *from || from + size.bytes() as i32 <= at);
+        if at < 6 {
+            self.state.destination = None;
+        }
         self.changed = true;
         self.step(Step::Store { base: Base::Frame, offset: at, size, from: from.into() });
     }
@@ -328,6 +365,12 @@ impl<'a> Code<'a> {
 
     /// Compares bytes of the packet with constants, and continues at a label if they differ.
     pub fn expect_bytes(&mut self, offset: i32, bytes: &[u8], otherwise: Label) {
+        let at_start = self.state.data.saturating_add(offset) == 0;
+        if let (true, Some(known)) = (at_start && bytes.len() == 6, self.state.destination) {
+            return if known != bytes {
+                self.jump(otherwise)
+            };
+        }
         let mut at = offset;
         let mut rest = bytes;
         while let Some((size, n, after)) = front(rest) {
@@ -335,6 +378,9 @@ impl<'a> Code<'a> {
             self.branch(found, Test::Differ, i64::from(n), otherwise);
             at += size.bytes() as i32;
             rest = after;
+        }
+        if at_start {
+            self.state.destination = bytes.try_into().ok();
         }
     }
 
@@ -364,21 +410,21 @@ impl<'a> Code<'a> {
         if data == 0 { end } else { self.compute(Arithmetic::Subtract, end, data) }
     }
 
-    /// Continues at a label if the packet is longer (`Greater`) or shorter (`Less`) than a number of bytes below 2^16. Costs less
-    /// than a comparison of [`Code::length`].
-    pub fn branch_length(&mut self, test: Test, than: impl Into<Operand>, to: Label) {
+    /// Continues at the first label if the packet is shorter than a number of bytes below 2^16, and at the second if it is
+    /// longer. Costs less than comparisons of [`Code::length`].
+    pub fn branch_length(&mut self, than: impl Into<Operand>, shorter: Option<Label>, longer: Option<Label>) {
         let than = than.into();
-        if !matches!(test, Test::Greater | Test::Less) {
-            return self.fail("tests the length for equality");
-        }
-        self.reach(to);
+        shorter.into_iter().chain(longer).for_each(|label| self.reach(label));
         let plus = self.state.data;
-        if self.state.shortened {
-            let end = self.load_from(Base::Stack, stack::END, Size::Double);
-            let length = self.compute(Arithmetic::Subtract, end, i64::from(plus));
-            self.step(Step::Branch { test, left: length, right: than, wide: false, to });
-        } else {
-            self.step(Step::BranchLength { test, than, plus, to });
+        if !self.state.shortened {
+            return self.step(Step::BranchLength { than, plus, shorter, longer });
+        }
+        let end = self.load_from(Base::Stack, stack::END, Size::Double);
+        let length = self.compute(Arithmetic::Subtract, end, i64::from(plus));
+        for (test, to) in [(Test::Less, shorter), (Test::Greater, longer)] {
+            if let Some(to) = to {
+                self.step(Step::Branch { test, left: length, right: than, wide: false, to });
+            }
         }
     }
 
@@ -413,8 +459,9 @@ impl<'a> Code<'a> {
                 let from = Operand::Value(end);
                 self.step(Step::Store { base: Base::Stack, offset: stack::END, size: Size::Double, from });
             }
-            // The length of the frame must be tested again.
-            self.state.present = 0;
+            // The length of the frame must be tested again, and offsets have changed.
+            (self.state.present, self.state.destination) = (0, None);
+            self.loaded.clear();
             let (moved, absent) = (self.label(), self.label());
             self.need(n, absent);
             self.jump(moved);
@@ -570,7 +617,19 @@ impl<'a> Code<'a> {
     // Counting.
 
     fn add(&mut self, counter: Counter, by: Operand) {
-        let counter = position(&mut self.shared.counters, counter);
+        if !self.live {
+            return;
+        }
+        // Numbers that are counted one after the other are one number in the program.
+        let mut together = Vec::new();
+        if let Some(&Step::Count { counter: before, by: same }) = self.steps.last()
+            && same == by
+        {
+            together.clone_from(self.shared.counters.get(before as usize).unwrap_or(&Vec::new()));
+            self.steps.pop();
+        }
+        together.push(counter);
+        let counter = position(&mut self.shared.counters, together);
         self.step(Step::Count { counter, by });
     }
 
@@ -640,6 +699,25 @@ impl<'a> Code<'a> {
         let state = self.state.clone();
         self.exit(Exit::Host(state));
     }
+}
+
+/// Removes jumps to the next step, and turns branches around that skip only a jump.
+fn without_jumps(steps: Vec<Step>) -> Vec<Step> {
+    let mut kept: Vec<Step> = Vec::with_capacity(steps.len());
+    for step in steps {
+        if let Step::Bind(here) = step {
+            if kept.last() == Some(&Step::Jump(here)) {
+                kept.pop();
+            } else if let [.., branch, Step::Jump(other)] = kept.as_slice()
+                && let Some(turned) = branch.turned(here, *other)
+            {
+                kept.truncate(kept.len() - 2);
+                kept.push(turned);
+            }
+        }
+        kept.push(step);
+    }
+    kept
 }
 
 /// Removes steps that compute values which no other step uses.

@@ -196,7 +196,7 @@ impl Compiler<'_> {
     }
 
     fn up(&mut self, element: u32, input: u32, state: State) -> Way {
-        let state = State { present: 0, ..state };
+        let state = State { present: 0, destination: None, ..state };
         Way::Up(self.router.point(Point { element, input, state }))
     }
 

@@ -73,7 +73,7 @@ pub(crate) fn emit(
 impl Out<'_> {
     /// The number of a counter.
     fn counter(&mut self, counter: Counter) -> u32 {
-        position(&mut self.router.shared.counters, counter)
+        position(&mut self.router.shared.counters, vec![counter])
     }
 
     /// The code before the first fragment: finds the counters of this processor.

@@ -22,5 +22,5 @@ pub use code::{Code, DeviceName, Lowered, Refused, Shared, TableSpec};
 pub use compile::{Network, Point, Program, Reasons, Report, Router};
 pub use instruction::Instruction;
 pub use state::{ANNOTATIONS, State};
-pub use step::{Arithmetic, Counter, Label, MapName, Operand, Size, Test, Value};
+pub use step::{Arithmetic, Counter, Label, MapName, Operand, Size, Test, Value, counts};
 pub use table::Table;

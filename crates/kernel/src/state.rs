@@ -23,6 +23,8 @@ pub struct State {
     pub mac: Option<i32>,
     /// The offset and the length of the network header, if it is marked.
     pub network: Option<(i32, u32)>,
+    /// The first six bytes of the frame, if they are known: the destination of an Ethernet frame.
+    pub destination: Option<[u8; 6]>,
     /// The packet type annotation, as the number that the kernel uses (PACKET_HOST and others).
     pub packet_type: u8,
     /// The annotation bytes. `None` for those that are known only when the program runs.
@@ -39,6 +41,7 @@ impl State {
             shortened: false,
             mac: Some(0),
             network: None,
+            destination: None,
             packet_type: 0,
             annotations: [Some(0); ANNOTATIONS],
         }
@@ -50,10 +53,11 @@ impl State {
         words.iter().enumerate().filter(|(_, word)| word.contains(&None)).map(|(i, _)| i)
     }
 
-    /// Returns what is known on two paths alike. None if the paths differ in more than the number of bytes that are present.
+    /// Returns what is known on two paths alike. None if the paths differ in more than the bytes that are present or known.
     pub(crate) fn meet(self, other: &State) -> Option<State> {
         let present = self.present.min(other.present);
-        let [mine, theirs] = [&self, other].map(|s| State { present, ..s.clone() });
+        let destination = self.destination.filter(|d| other.destination == Some(*d));
+        let [mine, theirs] = [&self, other].map(|s| State { present, destination, ..s.clone() });
         (mine == theirs).then_some(mine)
     }
 }

@@ -2,6 +2,7 @@
 //! The intermediate code of lowered elements: steps on values. Jumps lead forward only.
 
 use crate::state::State;
+use std::collections::BTreeMap;
 
 /// A value that a program computes. It has 64 bits, of which loads and arithmetic on fewer bits leave the upper ones 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -148,6 +149,18 @@ pub enum Counter {
     Raised(u32),
 }
 
+/// The sum of each counter, from the numbers that programs have counted ([`Shared::counters`](crate::Shared::counters)).
+pub fn counts(counters: &[Vec<Counter>], numbers: impl IntoIterator<Item = u64>) -> Vec<(Counter, u64)> {
+    let mut sums: BTreeMap<Counter, u64> = BTreeMap::new();
+    for (together, n) in counters.iter().zip(numbers) {
+        for counter in together {
+            let sum = sums.entry(*counter).or_default();
+            *sum = sum.wrapping_add(n);
+        }
+    }
+    sums.into_iter().collect()
+}
+
 /// A map that programs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MapName {
@@ -226,12 +239,13 @@ pub(crate) enum Step {
     Length {
         to: Value,
     },
-    /// Jumps if the test holds for the length of the frame and the number, of which `plus` is a constant part.
+    /// Jumps to the first label if the frame is shorter than the number, of which `plus` is a constant part, and to the second if
+    /// it is longer.
     BranchLength {
-        test: Test,
         than: Operand,
         plus: i32,
-        to: Label,
+        shorter: Option<Label>,
+        longer: Option<Label>,
     },
     /// Looks up the key at `key` on the stack. The value is the address of the entry, or 0.
     LookUp {
@@ -252,6 +266,24 @@ pub(crate) enum Step {
 }
 
 impl Step {
+    /// For a branch to `here`: the branch to `other` with the opposite test, if there is one.
+    pub fn turned(&self, here: Label, other: Label) -> Option<Step> {
+        let opposite = |test: Test| match test {
+            Test::Equal => Some(Test::Differ),
+            Test::Differ => Some(Test::Equal),
+            Test::Greater => Some(Test::AtMost),
+            Test::AtLeast => Some(Test::Less),
+            Test::Less => Some(Test::AtLeast),
+            Test::AtMost => Some(Test::Greater),
+            Test::Common => None,
+        };
+        match *self {
+            Step::Branch { test, left, right, wide, to } if to == here => {
+                Some(Step::Branch { test: opposite(test)?, left, right, wide, to: other })
+            }
+            _ => None,
+        }
+    }
     /// The value that the step computes.
     pub fn computed(&self) -> Option<Value> {
         match *self {

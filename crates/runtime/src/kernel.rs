@@ -280,6 +280,13 @@ impl Nodes {
         driver: Arc<dyn KernelDriver>,
     ) -> Result<(), String> {
         let programs = self.compile_kernel(1);
+        if programs.programs.is_empty() && programs.refused.is_empty() {
+            self.shared.message("nothing runs in the kernel, because the configuration has no FromDevice");
+        }
+        for (element, why) in &programs.refused {
+            let who = self.shared.declared_at(*element);
+            self.shared.message(&format!("{who}: its packets are processed at user level, because {why}"));
+        }
         self.install_kernel(core, driver, programs, Points::default(), true).map(drop)
     }
 

@@ -17,6 +17,7 @@ mod fastclassifier;
 mod filter;
 mod flatten;
 mod input;
+mod install;
 mod mindriver;
 mod options;
 mod pretty;
@@ -86,8 +87,10 @@ impl Tool {
             "xml2click" => xml2click::main(words),
             "click-xform" => xform::main(words),
             "click-ipopt" => xform::ipopt(words),
+            "click-install" => install::main(words),
+            "click-uninstall" => install::uninstall(words),
             name => {
-                input::say(&format!("{name}: not built yet"));
+                input::say(&format!("{name}: no such tool"));
                 ExitCode::FAILURE
             }
         }

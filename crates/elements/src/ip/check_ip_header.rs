@@ -303,9 +303,8 @@ impl InKernel for CheckIpHeader {
         let total = code.load_number(at + 2, Size::Half);
         code.branch(total, Test::Less, Ipv4Header::LEN as u32, uncommon);
         let end = if at == 0 { total } else { code.compute(Arithmetic::Add, total, i64::from(at)) };
-        code.branch_length(Test::Less, end, uncommon);
         let longer = code.label();
-        code.branch_length(Test::Greater, end, longer);
+        code.branch_length(end, Some(uncommon), Some(longer));
         let mark = |code: &mut Code<'_>| {
             code.mark_network(at, Ipv4Header::LEN as u32);
             let dst = code.load(at + 16, Size::Word);

@@ -2,7 +2,7 @@
 //! IPFragmenter: fragments packets that are too long for the next link.
 
 use crate::device::offload::finish;
-use castanet_element::kernel::{Code, Lowered, Test};
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_packet::{DEFAULT_HEADROOM, MAX_HEADROOM};
 use castanet_wire::ipv4::{self, MAX_HEADER_LEN};
@@ -308,7 +308,7 @@ impl InKernel for IpFragmenter {
         match code.network() {
             Some((at, _)) => {
                 let most = i64::from(self.args.mtu) + i64::from(at);
-                code.branch_length(Test::Greater, most, long);
+                code.branch_length(most, None, Some(long));
                 code.next(0);
             }
             None => code.jump(long),

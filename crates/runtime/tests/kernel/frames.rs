@@ -120,7 +120,7 @@ impl Random {
 }
 
 /// The checksum of a header whose checksum field is 0 (RFC 1071).
-fn checksum(header: &[u8]) -> u16 {
+pub fn checksum(header: &[u8]) -> u16 {
     let mut sum = 0u32;
     for pair in header.chunks(2) {
         sum += u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));

@@ -197,3 +197,19 @@ fn ip_router_in(world: fn() -> World) {
         assert!(gone > 0 && up > 0);
     }
 }
+
+/// A packet of an established flow: the count of instructions is compared, so that it is not raised unnoticed.
+#[test]
+fn a_forwarded_packet_costs_few_instructions() {
+    let known = "Script(write two/arp.insert 10.0.1.2 2:0:0:0:1:3);";
+    let text = format!("{}\n{known}", ip_router());
+    let mut ip = vec![0x45u8, 0, 0, 46, 1, 2, 0, 0, 64, 17, 0, 0, 10, 0, 0, 2, 10, 0, 1, 2];
+    let sum = frames::checksum(&ip);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    ip.resize(46, 7);
+    let frame = [&[2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 2, 8, 0][..], &ip].concat();
+    let frames: Vec<_> = (0..1000).map(|_| ("eth0", frame.clone())).collect();
+    let (up, forwarded, executed) = compare(&text, &frames, World::default);
+    assert_eq!((up, forwarded), (1, 999), "only the first packet comes up, to learn the address");
+    assert!(executed / forwarded <= 115, "{} instructions", executed / forwarded);
+}

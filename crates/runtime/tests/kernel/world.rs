@@ -44,7 +44,7 @@ struct Side {
     machine: Machine,
     names: Vec<MapName>,
     programs: HashMap<String, Vec<Instruction>>,
-    counters: Vec<Counter>,
+    counters: Vec<Vec<Counter>>,
     devices: Vec<String>,
     /// Frames that came up, and frames that did not.
     ways: (u64, u64),
@@ -208,7 +208,7 @@ impl KernelDriver for World {
         let Some(map) = side.machine.maps.first() else { return Vec::new() };
         let bytes = map.get(&0u32.to_ne_bytes()).unwrap();
         let number = |n: &[u8]| u64::from_ne_bytes(n.try_into().unwrap());
-        side.counters.iter().copied().zip(bytes.chunks(8).map(number)).collect()
+        castanet_element::kernel::counts(&side.counters, bytes.chunks(8).map(number))
     }
 }
 
