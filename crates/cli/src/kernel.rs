@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The drivers of `castanet run`: how devices receive and send, and whether a part of the router runs in the kernel.
 
-use castanet_element::kernel::{Counter, Instruction, MapName, Table};
+use castanet_element::kernel::{Counter, Instruction, MapName, Table, TableKind};
 use castanet_graph::Graph;
 use castanet_io::device::DeviceError;
 use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, check_program, run_plain, run_program};
@@ -148,7 +148,11 @@ impl State {
         let mut new: Tables = Vec::new();
         for (name, spec) in &shared.tables {
             if !self.tables.contains_key(name) {
-                let table = Arc::new(map(MapKind::Hash, spec.key, spec.value, spec.entries)?);
+                let kind = match spec.kind {
+                    TableKind::Exact => MapKind::Hash,
+                    TableKind::Prefixes => MapKind::Prefixes,
+                };
+                let table = Arc::new(map(kind, spec.key, spec.value, spec.entries)?);
                 self.tables.insert(*name, table.clone());
                 new.push((*name, Arc::new(Entries(table))));
             }

@@ -165,3 +165,53 @@ fn swaps_of_the_kernel_part_lose_no_packet() {
         until("the programs are detached", || !run("ip link show r0; ip link show r1").contains("xdp"));
     });
 }
+
+/// Runs a configuration that stops at once, and returns what it says. None of it succeeds or fails silently.
+fn attempt(wrapper: &str, text: &str) -> (bool, String) {
+    let line = format!("{wrapper} {BINARY} run -q --driver xdp -e '{text}'");
+    let out = Command::new("sh").args(["-c", &line]).output().unwrap();
+    (out.status.success(), String::from_utf8_lossy(&out.stderr).into_owned())
+}
+
+#[test]
+fn what_stands_in_the_way_is_named() {
+    inside_with_bpf("what_stands_in_the_way_is_named", || {
+        if !has_xdp() {
+            return;
+        }
+        run("ip link add va type veth peer name vb; ip link set va up; ip link set vb up");
+        run("ip link add bridge0 type bridge; ip link set bridge0 up");
+        let one = "FromDevice(va, SNIFFER false) -> Queue -> ToDevice(va); DriverManager(stop);";
+        assert_eq!(attempt("", one).0, true);
+        // Without rights.
+        let (ok, said) = attempt(
+            "setpriv --bounding-set=-all --inh-caps=-all --reuid 65534 --regid 65534 --clear-groups",
+            one,
+        );
+        assert!(!ok && said.contains("CAP_"), "{said}");
+        // Several workers.
+        let (ok, said) = attempt("", one);
+        assert!(ok, "{said}");
+        let out = Command::new(BINARY)
+            .args(["run", "-q", "--driver", "xdp", "-j", "2", "-e", one])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(!out.status.success() && said.contains("needs a router with one worker"), "{said}");
+        // A driver that cannot run the program: the kernel runs it later.
+        let (ok, said) = attempt("", "FromDevice(bridge0, SNIFFER false) -> Discard; DriverManager(stop);");
+        assert!(ok && said.matches("generic mode").count() == 1, "{said}");
+        // Elements that keep everything at user level, and no device at all.
+        let (ok, said) =
+            attempt("", "FromDevice(va, SNAPLEN 100, SNIFFER false) -> Discard; DriverManager(stop);");
+        assert!(ok && said.contains("processed at user level, because it has SNAPLEN"), "{said}");
+        let (ok, said) = attempt("", "Idle -> Discard; DriverManager(stop);");
+        assert!(ok && said.contains("has no FromDevice"), "{said}");
+        // Another program.
+        let folder = tempfile::tempdir().unwrap();
+        let live = start(&folder.path().join("s"), &[], "FromDevice(va, SNIFFER false) -> Discard;");
+        let (ok, said) = attempt("", one);
+        assert!(!ok && said.contains("another XDP program is attached already"), "{said}");
+        drop(live);
+    });
+}

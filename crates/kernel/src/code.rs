@@ -35,9 +35,21 @@ pub type Lowered = Result<(), Refused>;
 /// A device that frames leave by: its name.
 pub type DeviceName = String;
 
+/// How a table finds keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TableKind {
+    /// A key is equal to that of the entry.
+    Exact,
+    /// The entry with the longest prefix of the key. Keys begin with the length of the prefix in bits, as a number of 32 bits in
+    /// the order of the processor; that of look-ups is the length of the rest.
+    Prefixes,
+}
+
 /// A table that programs look up, and that the element fills at user level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TableSpec {
+    /// How keys are found.
+    pub kind: TableKind,
     /// The length of keys in bytes, at most 32.
     pub key: u32,
     /// The length of values in bytes.

@@ -18,7 +18,7 @@ mod state;
 mod step;
 mod table;
 
-pub use code::{Code, DeviceName, Lowered, Refused, Shared, TableSpec};
+pub use code::{Code, DeviceName, Lowered, Refused, Shared, TableKind, TableSpec};
 pub use compile::{Network, Point, Program, Reasons, Report, Router};
 pub use instruction::Instruction;
 pub use state::{ANNOTATIONS, State};

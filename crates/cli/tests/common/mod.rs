@@ -40,6 +40,7 @@ impl Bench {
             "click-flatten",
             "click-buildtool",
             "click-install",
+            "click-uninstall",
             "click2xml",
             "xml2click",
         ] {

@@ -2,6 +2,7 @@
 //! RadixIPLookup: routes packets by any number of routes, with little memory.
 
 use super::routes::Routes;
+use castanet_element::Attached;
 use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_tables::lpm::RadixTable;
@@ -43,5 +44,8 @@ impl RadixIpLookup {
 impl InKernel for RadixIpLookup {
     fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
         self.routes.lower(code)
+    }
+    fn attach(&mut self, to: Attached) {
+        self.routes.attach(to);
     }
 }

@@ -10,6 +10,7 @@ use castanet_element::prelude::*;
 use castanet_lang::args;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 pub use table::RouteTable;
 use table::{Net, Route};
 use text::{Change, Given, RouteError, RouteText, command, gateway, parse, wrong_word};
@@ -31,6 +32,8 @@ pub struct Routes<T, const CHANGES: bool = true> {
     reported: u8,
     addrs: Vec<u32>,
     found: Vec<Option<Route>>,
+    /// The routes in the kernel, while a program there looks them up.
+    copies: Option<Arc<dyn castanet_element::kernel::Table>>,
 }
 
 impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
@@ -68,6 +71,7 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
                 }
             }
         }
+        let changed: Vec<Net> = todo.iter().map(|c| c.0).collect();
         let mut undo = Vec::with_capacity(todo.len());
         for (net, route) in todo {
             undo.push((net, self.table.get(net)));
@@ -86,6 +90,7 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
                 return Err(e.into());
             }
         }
+        changed.into_iter().for_each(|net| self.copy(net));
         Ok(())
     }
 
@@ -124,6 +129,9 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     }
     /// Removes all routes.
     pub(super) fn clear(&mut self) {
+        if let Some(copies) = &self.copies {
+            self.table.all().into_iter().for_each(|(net, _)| copies.remove(&kernel::key(net)));
+        }
         self.table.clear();
     }
 
@@ -220,7 +228,7 @@ impl<T: RouteTable, const CHANGES: bool> Engine for Routes<T, CHANGES> {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let table = T::default();
         let (addrs, found) = (Vec::new(), Vec::new());
-        let mut this = Routes { args, table, outputs: cx.outputs, reported: 0, addrs, found };
+        let mut this = Routes { args, table, outputs: cx.outputs, reported: 0, addrs, found, copies: None };
         let routes = std::mem::take(&mut this.args.routes);
         let ranges = args::split(cx.config);
         let (mut errors, mut repeated) = (Vec::new(), 0_usize);

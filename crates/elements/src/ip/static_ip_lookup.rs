@@ -2,6 +2,7 @@
 //! StaticIPLookup: routes packets by a few routes that never change.
 
 use super::routes::Routes;
+use castanet_element::Attached;
 use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_tables::lpm::StaticTable;
@@ -40,5 +41,8 @@ pub struct StaticIpLookup {
 impl InKernel for StaticIpLookup {
     fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
         self.routes.lower(code)
+    }
+    fn attach(&mut self, to: Attached) {
+        self.routes.attach(to);
     }
 }

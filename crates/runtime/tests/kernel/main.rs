@@ -154,6 +154,30 @@ fn each_class_does_the_same_in_the_kernel() {
     classes_in(World::default);
 }
 
+/// Tables of many routes are looked up in a table of the kernel, also while handlers change them.
+fn route_tables_in(world: fn() -> World) {
+    for class in ["RadixIPLookup", "DirectIPLookup", "LinearIPLookup", "StaticIPLookup"] {
+        for before in ["Strip(14) -> CheckIPHeader ->", "", "SetIPAddress(10.0.1.9) ->"] {
+            let many: String = (0..60).map(|i| format!("10.{i}.0.0/{} {}, ", 16 + i % 5, i % 3)).collect();
+            let changes = "Script(wait 0.2, write r.add 10.0.1.2/32 3.3.3.3 2, wait 0.2, write r.set 10.0.0.0/24 4.4.4.4 1,
+                wait 0.2, write r.remove 10.0.1.2/32, write r.add 0.0.0.0/0 2.2.2.2 0);";
+            let changes = if class == "StaticIPLookup" { "" } else { changes };
+            let text = format!(
+                "FromDevice(eth0) -> {before} r :: {class}({many} 10.0.0.2/32 9.9.9.9 0, 10.0.1.77/32 1);
+                 r [0] -> Observe(a); r [1] -> Observe(b); r [2] -> Observe(c); {changes}"
+            );
+            let mut random = Random::new(3);
+            let frames: Vec<(&str, Vec<u8>)> = (0..1000).map(|_| ("eth0", random.frame())).collect();
+            compare(&text, &frames, world);
+        }
+    }
+}
+
+#[test]
+fn large_route_tables_do_the_same_in_the_kernel() {
+    route_tables_in(World::default);
+}
+
 /// The kernel accepts all programs, and they do there what they do in the interpreter.
 #[test]
 fn the_kernel_does_what_the_interpreter_does() {
@@ -162,6 +186,7 @@ fn the_kernel_does_what_the_interpreter_does() {
             return println!("SKIP: the_kernel_does_what_the_interpreter_does: {e}");
         }
         classes_in(World::with_kernel);
+        route_tables_in(World::with_kernel);
         ip_router_in(World::with_kernel);
     });
 }

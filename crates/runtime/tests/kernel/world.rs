@@ -5,7 +5,7 @@
 use castanet_classes::Registry;
 use castanet_element::kernel::handover::{LONGEST, Points};
 use castanet_element::kernel::interpreter::{Frame, Machine, Map, Run};
-use castanet_element::kernel::{Code, Counter, Instruction, Lowered, MapName, Size, Table, Test};
+use castanet_element::kernel::{Code, Counter, Instruction, Lowered, MapName, Size, Table, TableKind, Test};
 use castanet_element::prelude::*;
 use castanet_element::{Attached, element};
 use castanet_elements::device::come_up::come_up;
@@ -170,10 +170,17 @@ impl KernelDriver for World {
             let before = old.names.iter().position(|n| *n == MapName::Table(name.0, name.1));
             let map = match before {
                 Some(i) => old.machine.maps[i].clone(),
+                None if spec.kind == TableKind::Prefixes => {
+                    Map::trie(spec.entries, spec.key as usize - 4, spec.value as usize)
+                }
                 None => Map::hash(spec.entries, spec.key as usize, spec.value as usize),
             };
             if let Some(real) = &mut real {
-                real.map(MapKind::Hash, spec.key, spec.value, spec.entries);
+                let kind = match spec.kind {
+                    TableKind::Exact => MapKind::Hash,
+                    TableKind::Prefixes => MapKind::Prefixes,
+                };
+                real.map(kind, spec.key, spec.value, spec.entries);
                 let copy = real.maps.last().unwrap().as_ref().unwrap();
                 for key in map.keys() {
                     copy.map().set(&key, map.get(&key).unwrap()).unwrap();

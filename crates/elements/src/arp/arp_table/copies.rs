@@ -2,14 +2,14 @@
 //! Copies of entries in tables of the kernel, from which programs take the headers of packets.
 
 use super::State;
-use castanet_element::kernel::{Table, TableSpec};
+use castanet_element::kernel::{Table, TableKind, TableSpec};
 use castanet_wire::ether::EtherHeader;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The table of a querier: IP addresses and the Ethernet headers to them, with two bytes of padding.
-pub const COPIES: TableSpec = TableSpec { key: 4, value: 16, entries: 65_536 };
+pub const COPIES: TableSpec = TableSpec { kind: TableKind::Exact, key: 4, value: 16, entries: 65_536 };
 
 /// The copies in one table, with the times until which they are valid.
 struct Copy {

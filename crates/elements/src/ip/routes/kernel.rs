@@ -1,31 +1,101 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Route tables in the kernel.
 
+use super::table::{Net, Route};
 use super::{RouteTable, Routes};
-use castanet_element::kernel::{Arithmetic, Code, Label, Lowered, Refused, Size, Test, Value};
+use castanet_element::Attached;
+use castanet_element::kernel::{Arithmetic, Code, Label, Lowered, Size, TableKind, TableSpec, Test, Value};
 use castanet_spec::anno;
 use std::collections::BTreeMap;
 
-/// The largest number of routes that are compared one after the other.
-const ROUTES: usize = 64;
+/// The largest number of routes that are compared one after the other. More are looked up in a table.
+const COMPARED: usize = 32;
+
+/// The table: prefixes and their routes (gateway in the order of memory, output).
+const ROUTES: TableSpec = TableSpec { kind: TableKind::Prefixes, key: 8, value: 8, entries: 4_000_000 };
+
+/// The key of a prefix in the table.
+pub(super) fn key(net: Net) -> [u8; 8] {
+    let ([a, b, c, d], [e, f, g, h]) = (u32::from(net.prefix_len()).to_ne_bytes(), net.addr().to_be_bytes());
+    [a, b, c, d, e, f, g, h]
+}
+
+/// The value of a route in the table.
+fn value(route: Route) -> [u8; 8] {
+    let ([a, b, c, d], [e, f, g, h]) = (route.gw.to_be_bytes(), route.port.to_ne_bytes());
+    [a, b, c, d, e, f, g, h]
+}
 
 impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
-    /// Describes the look-up: a comparison for each route, longest prefixes first. Packets without a route go up.
+    /// Describes the look-up. Packets without a route go up.
     pub(in crate::ip) fn lower(&self, code: &mut Code<'_>) -> Lowered {
-        let mut routes = self.table.all();
-        if routes.len() > ROUTES {
-            return Err(Refused(format!("it has more than {ROUTES} routes")));
+        if self.table.len() > COMPARED {
+            self.look_up_in_table(code);
+        } else {
+            self.compare(code);
         }
+        Ok(())
+    }
+
+    /// Takes the table in the kernel.
+    pub(in crate::ip) fn attach(&mut self, to: Attached) {
+        let Attached::Table(_, table) = to else { return };
+        for (net, route) in self.table.all() {
+            table.set(&key(net), &value(route));
+        }
+        self.copies = Some(table);
+    }
+
+    /// Makes the route to a prefix in the kernel the same as here.
+    pub(super) fn copy(&self, net: Net) {
+        match (&self.copies, self.table.get(net)) {
+            (Some(copies), Some(route)) => drop(copies.set(&key(net), &value(route))),
+            (Some(copies), None) => copies.remove(&key(net)),
+            (None, _) => {}
+        }
+    }
+
+    fn look_up_in_table(&self, code: &mut Code<'_>) {
+        let (none, direct, chosen) = (code.label(), code.label(), code.label());
+        let address = code.annotation(anno::DST_IP, Size::Word);
+        let entry =
+            code.look_up(0, ROUTES, &[(Size::Word, 32u32.into()), (Size::Word, address.into())], none);
+        let gateway = code.load_entry(entry, 0, Size::Word);
+        let port = code.load_entry(entry, 4, Size::Word);
+        code.branch(gateway, Test::Equal, 0u32, direct);
+        code.set_annotation(anno::DST_IP, Size::Word, gateway);
+        code.jump(chosen);
+        code.bind(direct);
+        if code.known_annotation::<4>(anno::DST_IP).is_some() {
+            // The annotation is settled on the stack, so that all routes leave in the same state.
+            code.set_annotation(anno::DST_IP, Size::Word, address);
+        }
+        code.bind(chosen);
+        let outputs: Vec<Label> = (0..self.outputs).map(|_| code.label()).collect();
+        for (number, output) in (0u32..).zip(&outputs) {
+            code.branch(port, Test::Equal, number, *output);
+        }
+        // There are no other outputs.
+        code.drop(castanet_element::spec::Reason::NoRoute as u16);
+        for (number, output) in outputs.into_iter().enumerate() {
+            code.bind(output);
+            code.next(number);
+        }
+        code.bind(none);
+        code.up();
+    }
+
+    /// A comparison for each route, longest prefixes first.
+    fn compare(&self, code: &mut Code<'_>) {
+        let mut routes = self.table.all();
         routes.sort_by_key(|(net, _)| std::cmp::Reverse(net.prefix_len()));
         let address = code.annotation(anno::DST_IP, Size::Word);
         let none = code.label();
-        // A known annotation is settled on the stack, so that all routes leave in the same state.
         let is_known = code.known_annotation::<4>(anno::DST_IP).is_some();
         let mut exits: Vec<(Label, u32, u32)> = Vec::new();
         let mut masked: BTreeMap<u32, Value> = BTreeMap::new();
         let mut ended = false;
         for (net, route) in routes {
-            let mask = net.mask();
             let label = match exits.iter().find(|e| (e.1, e.2) == (route.port, route.gw)) {
                 Some((label, ..)) => *label,
                 None => {
@@ -34,6 +104,7 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
                     label
                 }
             };
+            let mask = net.mask();
             if mask == 0 {
                 code.jump(label);
                 ended = true;
@@ -61,6 +132,5 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
         }
         code.bind(none);
         code.up();
-        Ok(())
     }
 }

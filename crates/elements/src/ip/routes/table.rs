@@ -17,6 +17,7 @@ pub trait RouteTable: Default + Send + 'static {
     fn lookup(&self, addr: u32) -> Option<Route>;
     fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]);
     fn all(&self) -> Vec<(Net, Route)>;
+    fn len(&self) -> usize;
     fn clear(&mut self);
 }
 
@@ -44,6 +45,9 @@ macro_rules! tables {
             }
             fn all(&self) -> Vec<(Net, Route)> {
                 self.iter().collect()
+            }
+            fn len(&self) -> usize {
+                <$t>::len(self)
             }
             fn clear(&mut self) {
                 <$t>::clear(self)

@@ -19,6 +19,8 @@ pub enum MapKind {
     Devices,
     /// A hash table.
     Hash,
+    /// Prefixes, of which the longest is found. Keys begin with the length of the prefix in bits.
+    Prefixes,
 }
 
 impl MapKind {
@@ -28,6 +30,7 @@ impl MapKind {
             MapKind::Counters => 6,
             MapKind::Devices => 14,
             MapKind::Hash => 1,
+            MapKind::Prefixes => 11,
         }
     }
     /// The name of the kind, for messages between processes.
@@ -36,11 +39,14 @@ impl MapKind {
             MapKind::Counters => "counters",
             MapKind::Devices => "devices",
             MapKind::Hash => "hash",
+            MapKind::Prefixes => "prefixes",
         }
     }
     /// The kind with a name.
     pub(crate) fn named(name: &str) -> Option<MapKind> {
-        [MapKind::Counters, MapKind::Devices, MapKind::Hash].into_iter().find(|k| k.name() == name)
+        [MapKind::Counters, MapKind::Devices, MapKind::Hash, MapKind::Prefixes]
+            .into_iter()
+            .find(|k| k.name() == name)
     }
 }
 
@@ -79,7 +85,7 @@ impl Map {
     /// # Errors
     /// The error of bpf(2).
     pub fn new(shape: MapShape) -> Result<Map, Errno> {
-        let flags = if shape.kind == MapKind::Hash { NO_PREALLOC } else { 0 };
+        let flags = if matches!(shape.kind, MapKind::Hash | MapKind::Prefixes) { NO_PREALLOC } else { 0 };
         let mut attributes = MapAttributes {
             kind: shape.kind.number(),
             key_size: shape.key,
