@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counter: counts packets and bytes, and measures their rates.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_tables::Ewma;
 
@@ -23,6 +24,7 @@ use castanet_tables::Ewma;
 #[class(name = "Counter", offload = aware, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(takes_state = "the rates, which calls were made")]
 #[class(build, lifecycle, handlers, effects(calls), depends = packet)]
+#[class(kernel)]
 pub struct Counter {
     args: Args,
     /// Packets so far.
@@ -259,6 +261,19 @@ impl Lifecycle for Counter {
         self.count_called |= old.count_called && mine.0 == theirs.0;
         self.bytes_called |= old.bytes_called && mine.1 == theirs.1;
         self.arm();
+        Ok(())
+    }
+}
+
+impl InKernel for Counter {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        if self.args.count_call.is_some() || self.args.byte_count_call.is_some() {
+            return Err("it has COUNT_CALL or BYTE_COUNT_CALL".into());
+        }
+        let length = code.length();
+        code.count("count");
+        code.count_at("byte_count", 0, length);
+        code.next(0);
         Ok(())
     }
 }

@@ -55,6 +55,13 @@ impl Random {
                 frame.extend(self.of(&[[0x86, 0xdd], [0x81, 0], [9, 9]]));
                 frame.extend((0..self.below(60)).map(|i| i as u8));
             }
+            2 if self.one_in(2) => {
+                frame.extend([0x81, 0]);
+                frame.extend(self.of(&[[0, 0], [0, 7], [0xa0, 7], [0x10, 0], [0x5f, 0xff]]));
+                frame.extend([8, 0]);
+                let ip = self.ip();
+                frame.extend(ip);
+            }
             _ => {
                 frame.extend([8, 0]);
                 let ip = self.ip();

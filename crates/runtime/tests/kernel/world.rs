@@ -40,6 +40,8 @@ struct Side {
     names: Vec<MapName>,
     programs: HashMap<String, Vec<Instruction>>,
     counters: Vec<Counter>,
+    /// What former programs have counted.
+    former: HashMap<Counter, u64>,
     devices: Vec<String>,
     /// Frames that came up, and frames that did not.
     ways: (u64, u64),
@@ -47,6 +49,16 @@ struct Side {
     executed: u64,
     /// What the interpreter found wrong with a program.
     fault: Option<String>,
+}
+
+impl Side {
+    /// What the programs have counted.
+    fn counted(&self) -> Vec<(Counter, u64)> {
+        let Some(map) = self.machine.maps.first() else { return Vec::new() };
+        let bytes = map.get(&0u32.to_ne_bytes()).unwrap();
+        let number = |n: &[u8]| u64::from_ne_bytes(n.try_into().unwrap());
+        self.counters.iter().copied().zip(bytes.chunks(8).map(number)).collect()
+    }
 }
 
 impl World {
@@ -61,6 +73,12 @@ impl World {
     /// What was found wrong with a program.
     pub fn fault(&self) -> Option<String> {
         self.0.kernel.lock().unwrap().fault.clone()
+    }
+    /// The number of frames that elements have discarded in the kernel, as Discard does.
+    pub fn discarded(&self) -> u64 {
+        let discards =
+            |c: &(Counter, u64)| matches!(c.0, Counter::Dropped(_, r) if r == Reason::Discarded as u16);
+        self.counts().into_iter().filter(discards).map(|c| c.1).sum()
     }
     /// The numbers of frames that came up and that did not, and the instructions that were executed for the latter.
     pub fn ways(&self) -> (u64, u64, u64) {
@@ -97,6 +115,14 @@ impl KernelDriver for World {
             Map::devices(shared.devices.len().max(1) as u32),
         ];
         side.machine.maps[1].set(&0u32.to_ne_bytes(), &[0; 4]).unwrap();
+        // The new programs continue the counts of all former ones.
+        side.former = old.former.clone();
+        side.former.extend(old.counted());
+        let counts = shared.counters.iter().map(|c| side.former.get(c).copied().unwrap_or(0));
+        let counts: Vec<u8> = counts.flat_map(u64::to_ne_bytes).collect();
+        if !counts.is_empty() {
+            side.machine.maps[0].set(&0u32.to_ne_bytes(), &counts).unwrap();
+        }
         for number in 0..shared.devices.len() as u32 {
             side.machine.maps[2].set(&number.to_ne_bytes(), &[0; 4]).unwrap();
         }
@@ -127,11 +153,7 @@ impl KernelDriver for World {
         Ok(tables)
     }
     fn counts(&self) -> Vec<(Counter, u64)> {
-        let side = self.0.kernel.lock().unwrap();
-        let Some(map) = side.machine.maps.first() else { return Vec::new() };
-        let bytes = map.get(&0u32.to_ne_bytes()).unwrap();
-        let number = |n: &[u8]| u64::from_ne_bytes(n.try_into().unwrap());
-        side.counters.iter().copied().zip(bytes.chunks(8).map(number)).collect()
+        self.0.kernel.lock().unwrap().counted()
     }
 }
 
