@@ -87,10 +87,40 @@ pub const MORE: &[&str] = &[
     "FromDevice(eth0) -> StripEtherVLANHeader(5) -> EtherVLANEncap(0x0800, 1:2:3:4:5:6, 7:8:9:a:b:c, ANNO, NATIVE_VLAN 5) -> Observe(a);",
     "FromDevice(eth0) -> CheckIPHeader(14) -> Strip(3) -> EtherVLANEncap(0x0800, 1:2:3:4:5:6, 7:8:9:a:b:c, VLAN_ID 5, VLAN_PCP 1)
      -> EtherVLANEncap(0x0806, 1:2:3:4:5:6, 7:8:9:a:b:c, VLAN_ID 0) -> Observe(a);",
+    // SetIPDSCP, SetIPECN, MarkIPCE, SetIPChecksum, IPMirror.
+    "FromDevice(eth0) -> MarkIPHeader(14) -> SetIPDSCP(46) -> Strip(40) -> SetIPECN(ect2) -> Observe(a);",
+    "FromDevice(eth0) -> CheckIPHeader(14) -> Strip(14) -> SetIPDSCP(0) -> MarkIPCE -> SetIPDSCP(63) -> SetIPECN(no) -> Observe(a);",
+    "FromDevice(eth0) -> MarkIPHeader(14) -> MarkIPCE(true) -> SetIPChecksum -> Observe(a);",
+    "FromDevice(eth0) -> MarkMACHeader(0, 40) -> SetIPECN(ect1) -> SetIPChecksum -> MarkIPCE -> Observe(a);",
+    "FromDevice(eth0) -> MarkIPHeader(14) -> Strip(18) -> StoreIPAddress(9.9.9.9, 8) -> SetIPChecksum -> StripToNetworkHeader
+     -> CheckIPHeader -> Observe(a);",
+    "FromDevice(eth0) -> c :: Classifier(12/0800, 12/0806, 12/86dd, 12/8100, -); c [0] -> SetIPECN(ect1) -> Observe(a);
+     c [1] -> MarkIPCE -> Observe(a); c [2] -> SetIPChecksum -> Observe(a); c [3] -> IPMirror -> Observe(a); c [4] -> Observe(b);",
+    "FromDevice(eth0) -> CheckIPHeader(14) -> IPMirror -> Strip(14) -> Observe(a);",
+    "FromDevice(eth0) -> MarkIPHeader(14) -> Strip(36) -> IPMirror(false) -> Observe(a);",
+    "FromDevice(eth0) -> MarkMACHeader(0, 40) -> IPMirror -> Observe(a);",
+    // IPInputCombo, IPOutputCombo.
+    "FromDevice(eth0) -> IPInputCombo(3) -> Observe(a);",
+    "FromDevice(eth0) -> IPInputCombo(2, 10.0.1.2, VERBOSE true) -> o :: IPOutputCombo(3, 10.0.0.1, 1500) -> Observe(a);
+     o [1] -> Observe(b); o [2] -> Observe(b); o [3] -> Observe(b); o [4] -> Observe(b);",
+    "FromDevice(eth0) -> HostEtherFilter(2:0:0:0:0:0, false, false) -> IPInputCombo(2, INTERFACES 10.0.0.1/24)
+     -> o :: IPOutputCombo(1, 10.0.0.1, 60, FRAGMENT true) -> Observe(a);
+     o [1] -> Observe(b); o [2] -> Observe(b); o [3] -> Observe(b); o [4] -> Observe(b); o [5] -> Observe(c);",
+    "FromDevice(eth0) -> CheckIPHeader(14) -> Strip(30) -> GetIPAddress(0, 16) -> o :: IPOutputCombo(1, 10.0.0.1, 100) -> Observe(a);
+     o [1] -> Observe(b); o [2] -> Observe(b); o [3] -> Observe(b); o [4] -> Observe(b);",
+    // HashSwitch.
+    "FromDevice(eth0) -> h :: HashSwitch(26, 8); h [0] -> Observe(a); h [1] -> Observe(b);",
+    "FromDevice(eth0) -> Strip(20) -> h :: HashSwitch(0, 64) -> Observe(a); h [1] -> Observe(b); h [2] -> Observe(c);",
+    "FromDevice(eth0) -> CheckIPHeader(14) -> Strip(14) -> h :: HashSwitch(20, 30) -> Observe(a); h [1] -> Observe(b);
+     h [2] -> Observe(c); h [3] -> Observe(c);",
 ];
 
-/// Configurations with elements that run only at user level.
-pub const REFUSED: &[&str] = &[
+/// Configurations in which all frames come up.
+pub const ALL_UP: &[&str] = &[
+    "FromDevice(eth0) -> IPInputCombo(2, 10.0.1.2, VERBOSE true) -> o :: IPOutputCombo(2, 10.0.0.1, 1500) -> Observe(a);
+     o [1] -> Observe(b); o [2] -> Observe(b); o [3] -> Observe(b); o [4] -> Observe(b);",
     "FromDevice(eth0) -> Counter -> Counter(COUNT_CALL 100 c.reset) -> Observe(a); Idle -> c :: Counter -> Discard;",
     "FromDevice(eth0) -> Unstrip(129) -> Observe(a); FromDevice(eth1) -> Observe(b);",
+    "FromDevice(eth0) -> RoundRobinSwitch -> Observe(a); FromDevice(eth1) -> AverageCounter -> Observe(b);",
+    "FromDevice(eth0) -> r :: RandomSwitch -> Observe(a); r [1] -> HashSwitch(0, 65) -> Observe(b);",
 ];

@@ -143,7 +143,7 @@ const CLASSES: &[&str] = &[
 
 #[test]
 fn each_class_does_the_same_in_the_kernel() {
-    for (i, text) in CLASSES.iter().chain(classes::MORE).chain(classes::REFUSED).enumerate() {
+    for (i, text) in CLASSES.iter().chain(classes::MORE).chain(classes::ALL_UP).enumerate() {
         let mut random = Random::new(i as u64);
         let frames: Vec<(&str, Vec<u8>)> =
             (0..1500).map(|_| (if random.one_in(8) { "eth1" } else { "eth0" }, random.frame())).collect();
