@@ -227,7 +227,7 @@ impl Nodes {
                     core.count_drops(e, reason, more);
                 }
                 Counter::Own(e, name, at) => {
-                    let _ = self.with(core, e, |object, _| {
+                    let _ = self.with(core, e, |object, cx| {
                         object.each_count(&mut |spec, cells| {
                             if spec.name == name
                                 && let Some(cell) = cells.get_mut(at as usize)
@@ -235,6 +235,7 @@ impl Nodes {
                                 cell.add(more);
                             }
                         });
+                        object.counted(name, more, cx.peek());
                     });
                 }
             }
