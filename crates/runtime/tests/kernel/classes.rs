@@ -43,6 +43,7 @@ pub const MORE: &[&str] = &[
     "FromDevice(eth0) -> SetIPAddress(1.2.3.4) -> s :: StoreIPAddress(58) -> StoreIPAddress(9.9.9.9, 1) -> Observe(a); s [1] -> Observe(b);",
     "FromDevice(eth0) -> CheckIPHeader(14) -> Strip(14) -> s :: StoreIPAddress(40) -> StoreIPAddress(9.9.9.9, 60) -> Observe(a);
      s [1] -> Observe(b);",
+    "FromDevice(eth0) -> CheckIPHeader(14) -> StoreIPAddress(10.0.0.2, src) -> StoreIPAddress(10.0.1.2, dst) -> Observe(a);",
     "FromDevice(eth0) -> CheckIPHeader(14) -> StoreIPAddress(1.2.3.4, src) -> s :: StoreIPAddress(5.6.7.8, dst) -> Observe(a);
      s [1] -> Observe(b);",
     "FromDevice(eth0) -> MarkIPHeader(14) -> Strip(34) -> SetIPAddress(255.255.255.255) -> s :: StoreIPAddress(dst) -> Observe(a);
@@ -53,8 +54,8 @@ pub const MORE: &[&str] = &[
     "FromDevice(eth0) -> CheckIPHeader(14) -> Strip(14) -> CheckLength(70) -> c :: CheckLength(46) -> Observe(a); c [1] -> Observe(b);",
     "FromDevice(eth0) -> c :: CheckLength(1000, EXTRA_LENGTH true) -> CheckLength(100000) -> GetIPAddress(14, EXTRA_LENGTH)
      -> Paint(1, 30) -> Observe(a); c [1] -> Observe(b);",
-    "FromDevice(eth0) -> GetIPAddress(6, EXTRA_LENGTH) -> Paint(0, 29) -> Paint(0, 30) -> Paint(0, 31) -> Paint(0, 28)
-     -> c :: CheckLength(70, EXTRA_LENGTH true) -> Observe(a); c [1] -> Observe(b);",
+    "FromDevice(eth0) -> GetIPAddress(18, EXTRA_LENGTH) -> Paint(0, 29) -> Paint(0, 30) -> Paint(0, 31)
+     -> c :: CheckLength(200, EXTRA_LENGTH true) -> Observe(a); c [1] -> Observe(b);",
     // EtherEncap, EtherRewrite, EtherMirror.
     "FromDevice(eth0) -> EtherEncap(0x88b5, 2:0:0:0:0:1, 2:0:0:0:0:2) -> Observe(a);",
     "FromDevice(eth0) -> CheckIPHeader(14) -> EtherEncap(0x88b5, 2:0:0:0:0:1, ff:ff:ff:ff:ff:ff) -> Strip(28) -> DecIPTTL
@@ -81,6 +82,7 @@ pub const MORE: &[&str] = &[
     "FromDevice(eth0) -> CheckIPHeader(14) -> VLANEncap(VLAN_ID 9) -> Strip(18) -> VLANEncap(VLAN_ID 10) -> Observe(a);",
     "FromDevice(eth0) -> SetVLANAnno(VLAN_ID 100, VLAN_PCP 2) -> VLANEncap(ANNO) -> Observe(a);",
     "FromDevice(eth0) -> SetVLANAnno(0x1fff) -> GetIPAddress(26, 16) -> SetVLANAnno(VLAN_ID 0) -> VLANEncap(ANNO) -> Observe(a);",
+    "FromDevice(eth0) -> SetVLANAnno(0xffff) -> VLANEncap(VLAN_TCI ANNO, VLAN_PCP 3) -> VLANEncap(ANNO, NATIVE_VLAN 4095) -> Observe(a);",
     "FromDevice(eth0) -> s :: StripEtherVLANHeader -> Observe(a); s [1] -> Observe(b);",
     "FromDevice(eth0) -> s :: StripEtherVLANHeader(-1) -> CheckIPHeader -> Observe(a); s [1] -> Observe(b);",
     "FromDevice(eth0) -> StripEtherVLANHeader(5) -> Strip(3) -> StripEtherVLANHeader(9) -> Observe(a);",
