@@ -394,6 +394,13 @@ impl<'a> Code<'a> {
         if !matches!(test, Test::Greater | Test::Less) {
             return self.fail("tests the length for equality");
         }
+        if let Operand::Constant(n) = than
+            && n < 0
+        {
+            return if test == Test::Greater {
+                self.jump(to)
+            };
+        }
         self.reach(to);
         let plus = self.state.data;
         if self.state.shortened {

@@ -123,6 +123,8 @@ pub const ALL_UP: &[&str] = &[
      o [1] -> Observe(b); o [2] -> Observe(b); o [3] -> Observe(b); o [4] -> Observe(b);",
     "FromDevice(eth0) -> Counter -> Counter(COUNT_CALL 100 c.reset) -> Observe(a); Idle -> c :: Counter -> Discard;",
     "FromDevice(eth0) -> Unstrip(129) -> Observe(a); FromDevice(eth1) -> Observe(b);",
+    "FromDevice(eth0) -> CheckIPHeader(14) -> Strip(40) -> o :: IPOutputCombo(1, 10.0.0.1, 10) -> Observe(a);
+     o [1] -> Observe(b); o [2] -> Observe(b); o [3] -> Observe(b); o [4] -> Observe(b);",
     "FromDevice(eth0) -> RoundRobinSwitch -> Observe(a); FromDevice(eth1) -> AverageCounter -> Observe(b);",
     "FromDevice(eth0) -> r :: RandomSwitch -> Observe(a); r [1] -> HashSwitch(0, 65) -> Observe(b);",
 ];
