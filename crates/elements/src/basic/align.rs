@@ -7,7 +7,8 @@ use castanet_element::prelude::*;
 /// Aligns packet data so that its memory address modulo MODULUS is OFFSET.
 ///
 /// A misaligned packet is replaced by an aligned copy, which differs only in its headroom and tailroom. Bytes that were
-/// stripped stay before the data. Packets that pass Align in the kernel are not moved, and the system aligns them if they come up.
+/// stripped stay before the data. In the kernel, where programs read at any address, Align leaves packets as they are; if
+/// they come up later, they need not be aligned.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets, aligned.
