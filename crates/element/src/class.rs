@@ -125,6 +125,9 @@ pub trait Object: Lifecycle + Any + Send {
     /// Calls [`InKernel::attach`], if the class can run in the kernel.
     #[allow(unused_variables)]
     fn attach(&mut self, to: Attached) {}
+    /// Calls [`InKernel::counted`], if the class can run in the kernel.
+    #[allow(unused_variables)]
+    fn counted(&mut self, name: &str, more: u64, now: i64) {}
 }
 
 /// What an element shares with its code in the kernel.
@@ -153,6 +156,10 @@ pub trait InKernel {
     /// Gives the element what it shares with its code in the kernel, before that code runs.
     #[allow(unused_variables)]
     fn attach(&mut self, to: Attached) {}
+    /// Called after `more` was added to the count `name`, because the code in the kernel has counted that much since the last
+    /// call. `now` is the time in nanoseconds.
+    #[allow(unused_variables)]
+    fn counted(&mut self, name: &str, more: u64, now: i64) {}
 }
 
 /// Makes an element from its arguments. `#[derive(Class)]` implements this trait unless the class says `build`. The

@@ -363,7 +363,8 @@ impl<'a> Code<'a> {
         to
     }
 
-    /// Computes a value again: `to` gets the result. For values that several paths compute.
+    /// Computes a value again: `to` gets the result. For values that several paths compute. A value that [`Code::load`] has
+    /// returned for bytes that were loaded before must not be computed again, because both loads are one.
     pub fn compute_into(&mut self, to: Value, operation: Arithmetic, left: Value, right: impl Into<Operand>) {
         self.forget(to);
         self.step(Step::Arithmetic { operation, to, left, right: right.into() });
@@ -373,6 +374,32 @@ impl<'a> Code<'a> {
     pub fn set(&mut self, to: Value, n: i64) {
         self.forget(to);
         self.step(Step::Constant { to, n });
+    }
+
+    /// Updates the Internet checksum at an offset after bytes that it covers have changed (RFC 1624, equation 3): two bytes
+    /// (`Half`) or four (`Word`) at an even offset, in the order of memory.
+    pub fn update_checksum(&mut self, offset: i32, size: Size, old: Value, new: impl Into<Operand>) {
+        let ones = if size == Size::Half { 0xffff } else { 0xffff_ffffu32 };
+        let at = self.frame_offset(offset, 2);
+        // Not shared with a load of the caller, because the value is computed again.
+        let sum = self.load_from(Base::Frame, at, Size::Half);
+        self.compute_into(sum, Arithmetic::Xor, sum, 0xffffu32);
+        let inverse = self.compute(Arithmetic::Xor, old, ones);
+        self.compute_into(sum, Arithmetic::Add, sum, inverse);
+        self.compute_into(sum, Arithmetic::Add, sum, new);
+        self.fold_checksum(sum);
+        self.compute_into(sum, Arithmetic::Xor, sum, 0xffffu32);
+        self.store(offset, Size::Half, sum);
+    }
+
+    /// Folds a sum of fewer than 2^15 words of four bytes to its Internet checksum, without the complement at the end (RFC 1071).
+    pub fn fold_checksum(&mut self, sum: Value) {
+        // The sum has at most 47 bits, after one round 32, after two 17, and after three 16.
+        for _ in 0..3 {
+            let high = self.compute(Arithmetic::ShiftRight, sum, 16u32);
+            self.compute_into(sum, Arithmetic::And, sum, 0xffffu32);
+            self.compute_into(sum, Arithmetic::Add, sum, high);
+        }
     }
 
     /// Compares bytes of the packet with constants, and continues at a label if they differ.
@@ -426,6 +453,14 @@ impl<'a> Code<'a> {
     /// longer. Costs less than comparisons of [`Code::length`].
     pub fn branch_length(&mut self, than: impl Into<Operand>, shorter: Option<Label>, longer: Option<Label>) {
         let than = than.into();
+        if let Operand::Constant(n) = than
+            && n < 0
+        {
+            // Every packet is longer.
+            return if let Some(longer) = longer {
+                self.jump(longer)
+            };
+        }
         shorter.into_iter().chain(longer).for_each(|label| self.reach(label));
         let plus = self.state.data;
         if !self.state.shortened {
@@ -472,10 +507,11 @@ impl<'a> Code<'a> {
                 self.step(Step::Store { base: Base::Stack, offset: stack::END, size: Size::Double, from });
             }
             // The length of the frame must be tested again, and offsets have changed.
-            (self.state.present, self.state.destination) = (0, None);
+            let present = std::mem::take(&mut self.state.present).saturating_add(by.unsigned_abs());
+            self.state.destination = None;
             self.loaded.clear();
             let (moved, absent) = (self.label(), self.label());
-            self.need(n, absent);
+            self.need(n.max(present), absent);
             self.jump(moved);
             self.bind(no_room);
             self.up();
@@ -502,9 +538,9 @@ impl<'a> Code<'a> {
         self.state.present = self.state.present.min(u32::try_from(least).unwrap_or(0));
     }
 
-    /// Marks the start of the data as the MAC header.
-    pub fn mark_mac(&mut self) {
-        self.state.mac = Some(self.state.data);
+    /// Marks the MAC header, `offset` bytes from the start of the data.
+    pub fn mark_mac(&mut self, offset: i32) {
+        self.state.mac = Some(self.state.data.saturating_add(offset));
     }
 
     /// Marks the network header, `offset` bytes from the start of the data.
@@ -540,7 +576,40 @@ impl<'a> Code<'a> {
             return self.constant(n);
         }
         self.settle(offset, bytes);
-        self.load_from(Base::Stack, stack::ANNOTATIONS + offset as i32, size)
+        self.settle_words(offset, bytes);
+        self.load_annotation(offset, size)
+    }
+
+    /// Loads annotation bytes from the stack. Accesses to the stack must be aligned, so others are made of smaller ones.
+    fn load_annotation(&mut self, offset: usize, size: Size) -> Value {
+        let Some(half) = size.half().filter(|_| !offset.is_multiple_of(size.bytes() as usize)) else {
+            return self.load_from(Base::Stack, stack::ANNOTATIONS + offset as i32, size);
+        };
+        let first = self.load_annotation(offset, half);
+        let second = self.load_annotation(offset + half.bytes() as usize, half);
+        let (low, high) = if cfg!(target_endian = "little") { (first, second) } else { (second, first) };
+        let high = self.compute(Arithmetic::ShiftLeft, high, 8 * half.bytes());
+        self.compute(Arithmetic::Or, low, high)
+    }
+
+    /// Stores annotation bytes on the stack, as [`Code::load_annotation`] loads them.
+    fn store_annotation(&mut self, offset: usize, size: Size, from: Operand) {
+        let Some(half) = size.half().filter(|_| !offset.is_multiple_of(size.bytes() as usize)) else {
+            return self.step(Step::Store {
+                base: Base::Stack,
+                offset: stack::ANNOTATIONS + offset as i32,
+                size,
+                from,
+            });
+        };
+        let bits = 8 * half.bytes();
+        let high = match from {
+            Operand::Constant(n) => Operand::Constant(n >> bits),
+            Operand::Value(v) => self.compute(Arithmetic::ShiftRight, v, bits).into(),
+        };
+        let (first, second) = if cfg!(target_endian = "little") { (from, high) } else { (high, from) };
+        self.store_annotation(offset, half, first);
+        self.store_annotation(offset + half.bytes() as usize, half, second);
     }
 
     /// Stores the known bytes among these annotation bytes on the stack.
@@ -561,7 +630,10 @@ impl<'a> Code<'a> {
                 *place = Some(byte);
             }
         }
+        let steps = self.steps.len();
         self.settle_words(offset, N);
+        // The stack may have held a former value of these bytes.
+        self.changed |= self.steps.len() > steps;
     }
 
     /// Sets an annotation of `size` bytes, in the order of memory.
@@ -571,8 +643,7 @@ impl<'a> Code<'a> {
             return self.fail("writes annotations that do not exist");
         }
         self.changed = true;
-        let at = stack::ANNOTATIONS + offset as i32;
-        self.step(Step::Store { base: Base::Stack, offset: at, size, from: from.into() });
+        self.store_annotation(offset, size, from.into());
         for at in offset..offset + bytes {
             if let Some(place) = self.state.annotations.get_mut(at) {
                 *place = None;

@@ -58,6 +58,15 @@ impl Size {
             Size::Double => 8,
         }
     }
+    /// The size of a half. None for a byte.
+    pub(crate) const fn half(self) -> Option<Size> {
+        match self {
+            Size::Byte => None,
+            Size::Half => Some(Size::Byte),
+            Size::Word => Some(Size::Half),
+            Size::Double => Some(Size::Word),
+        }
+    }
 }
 
 /// Where a load or a store finds its bytes.

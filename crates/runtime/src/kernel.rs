@@ -365,7 +365,7 @@ impl Nodes {
                 }
             }
             Counter::Own(e, name, at) => {
-                let _ = self.with(core, e, |object, _| {
+                let _ = self.with(core, e, |object, cx| {
                     object.each_count(&mut |spec, cells| {
                         if spec.name == name
                             && let Some(cell) = cells.get_mut(at as usize)
@@ -373,6 +373,7 @@ impl Nodes {
                             cell.add(more);
                         }
                     });
+                    object.counted(name, more, cx.peek());
                 });
             }
         }

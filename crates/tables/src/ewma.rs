@@ -9,6 +9,8 @@ const STABILITY: u32 = 4;
 /// Added before the shift by STABILITY, so that the result is rounded to nearest. Because of this rounding, a decaying
 /// average stops at `HALF` instead of 0.
 const HALF: i128 = 1 << (STABILITY - 1);
+/// A number of epochs after which earlier ones have no weight: (15/16)^1000 is below 2^-64.
+const MANY: u64 = 1000;
 
 /// The rate of counted events, averaged over epochs of one millisecond.
 ///
@@ -44,6 +46,23 @@ impl Ewma {
             self.advance(epoch);
         }
         self.count = self.count.saturating_add(count);
+    }
+
+    /// Adds `count` at time `now` in nanoseconds, as if the events had come evenly since the last update.
+    pub fn spread(&mut self, count: u64, now: i64) {
+        let count = count.saturating_add(std::mem::take(&mut self.count));
+        let epoch = now.div_euclid(EPOCH);
+        match u64::try_from(epoch.saturating_sub(self.epoch)) {
+            Ok(epochs) if epochs > 0 => {
+                let each = (u128::from(count) << self.places) / u128::from(epochs);
+                let each = u64::try_from(each).unwrap_or(u64::MAX);
+                for _ in 0..epochs.min(MANY) {
+                    self.average = Self::step(self.average, each);
+                }
+                self.epoch = epoch;
+            }
+            _ => self.count = count,
+        }
     }
 
     #[inline]
@@ -142,6 +161,30 @@ mod tests {
         assert!((ewma.rate(SECOND) / 1e6 - 1.0).abs() < 1e-3);
         ewma.reset();
         assert_eq!(ewma.rate(2 * SECOND), 0.0);
+    }
+
+    #[test]
+    fn spread_counts_are_like_counts_in_each_epoch() {
+        let (mut each, mut spread) = (Ewma::packets(), Ewma::packets());
+        let mut now = SECOND;
+        spread.spread(123, now);
+        assert_eq!(spread.rate(now), 0.0, "over all time since the first epoch");
+        each.update(0, now);
+        let mut early = 0;
+        for epochs in [1, 2, 40, 3, 700, 1200] {
+            for _ in 0..epochs {
+                each.update(50, now);
+                now += EPOCH;
+            }
+            spread.spread(50 * epochs as u64 - early, now);
+            assert_eq!(spread.rate(now), each.rate(now), "{epochs}");
+            // The second count in an epoch is included in the next.
+            early = 20;
+            spread.spread(early, now + 5);
+            assert_eq!(spread.rate(now + 5), each.rate(now), "{epochs}");
+        }
+        spread.spread(7, now - SECOND);
+        assert_eq!(spread.rate(now), each.rate(now), "a clock that steps back");
     }
 
     #[test]

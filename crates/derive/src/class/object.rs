@@ -58,6 +58,9 @@ pub fn object_impl(ident: &Ident, parts: &Parts<'_>, kernel: bool) -> TokenStrea
             fn attach(&mut self, to: ::castanet_element::Attached) {
                 ::castanet_element::InKernel::attach(self, to)
             }
+            fn counted(&mut self, name: &str, more: u64, now: i64) {
+                ::castanet_element::InKernel::counted(self, name, more, now)
+            }
         }
     });
     let (read_args, write_args) = args_access(parts);

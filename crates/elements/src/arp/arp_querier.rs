@@ -406,7 +406,7 @@ impl InKernel for ArpQuerier {
             let part = code.load_entry(entry, at, size);
             code.store(at, size, part);
         }
-        code.mark_mac();
+        code.mark_mac(0);
         code.next(0);
         code.bind(missing);
         code.up();

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Align: aligns packet data in memory.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Aligns packet data so that its memory address modulo MODULUS is OFFSET.
 ///
 /// A misaligned packet is replaced by an aligned copy, which differs only in its headroom and tailroom. Bytes that were
-/// stripped stay before the data.
+/// stripped stay before the data. In the kernel, where programs read at any address, Align leaves packets as they are; if
+/// they come up later, they need not be aligned.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets, aligned.
@@ -18,6 +20,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "Align", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(build, drops(NoBuffer), depends = packet)]
+#[class(kernel)]
 pub struct Align {
     args: Args,
 }
@@ -106,6 +109,14 @@ impl Action for Align {
             }
         }
         Verdict::Next
+    }
+}
+
+impl InKernel for Align {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        // Programs in the kernel read at any address.
+        code.next(0);
+        Ok(())
     }
 }
 

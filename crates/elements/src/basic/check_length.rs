@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CheckLength: separates packets that are too long.
 
+use castanet_element::kernel::{Arithmetic, Code, Lowered, Size, Test};
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
@@ -18,6 +19,7 @@ use castanet_element::spec::anno;
 #[derive(Class)]
 #[class(name = "CheckLength", offload = none, ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]
 #[class(drops(TooLong), depends = packet)]
+#[class(kernel)]
 pub struct CheckLength {
     args: Args,
 }
@@ -41,6 +43,25 @@ impl Action for CheckLength {
             return Verdict::Next;
         }
         cx.out_or(1, Reason::TooLong)
+    }
+}
+
+impl InKernel for CheckLength {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let most = self.args.length;
+        let long = code.label();
+        if self.args.extra_length {
+            let length = code.length();
+            let extra = code.annotation(anno::EXTRA_LENGTH, Size::Word);
+            let length = code.compute(Arithmetic::Add, length, extra);
+            code.branch_wide(length, Test::Greater, most, long);
+        } else if most < 0xffff {
+            code.branch_length(most, None, Some(long));
+        }
+        code.next(0);
+        code.bind(long);
+        code.next_or(1, Reason::TooLong as u16);
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CheckPaint: separates packets by colour.
 
+use castanet_element::kernel::{Code, Lowered, Size, Test};
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
@@ -22,6 +23,7 @@ use castanet_element::spec::anno;
 #[derive(Class)]
 #[class(name = "CheckPaint", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]
 #[class(drops(OtherPaint), depends = packet)]
+#[class(kernel)]
 pub struct CheckPaint {
     args: Args,
 }
@@ -58,6 +60,18 @@ impl Action for CheckPaint {
             true => cx.drop_all(batch, Reason::OtherPaint),
             false => cx.apply(batch, |p, cx| self.action(p, cx)),
         }
+    }
+}
+
+impl InKernel for CheckPaint {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let other = code.label();
+        let paint = code.annotation(self.args.anno.0, Size::Byte);
+        code.branch(paint, Test::Differ, u32::from(self.args.color), other);
+        code.next(0);
+        code.bind(other);
+        code.next_or(1, Reason::OtherPaint as u16);
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Discard: drops packets.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Drops every packet.
@@ -20,6 +21,7 @@ use castanet_element::prelude::*;
 #[class(ends(Discarded))]
 #[class(name = "Discard", offload = aware, ports = "1/0", processing = "a/a", packets = "any/", workers = replicate)]
 #[class(aliases("DiscardNoFree"), task, build, lifecycle, handlers, drops(Discarded), depends = packet)]
+#[class(kernel)]
 pub struct Discard {
     args: Args,
     /// Packets dropped.
@@ -121,6 +123,17 @@ impl Lifecycle for Discard {
         if self.pulls {
             cx.schedule();
         }
+        Ok(())
+    }
+}
+
+impl InKernel for Discard {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        if self.pulls {
+            return Err("it pulls packets".into());
+        }
+        code.count("count");
+        code.drop(Reason::Discarded as u16);
         Ok(())
     }
 }

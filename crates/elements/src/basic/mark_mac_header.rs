@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! MarkMACHeader: marks the position of the link-level header.
 
+use castanet_element::kernel::{Code, Lowered, Refused};
 use castanet_element::prelude::*;
 
 /// Marks the MAC header of packets, and with LENGTH also the network header after it.
@@ -17,6 +18,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "MarkMACHeader", ports = "1/1", processing = "a/a", packets = "any/any", workers = replicate)]
 #[class(reconfigure = keeps, packets_if("LENGTH 0", "any/same"), depends = packet)]
+#[class(kernel)]
 pub struct MarkMacHeader {
     args: Args,
 }
@@ -44,6 +46,24 @@ impl Action for MarkMacHeader {
             }
         }
         Verdict::Next
+    }
+}
+
+impl InKernel for MarkMacHeader {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let Args { offset, length } = self.args;
+        let at = i32::try_from(offset).map_err(|_| Refused("OFFSET is too large".into()))?;
+        let Some(end) = at.checked_add_unsigned(length) else { return Err("LENGTH is too large".into()) };
+        let short = code.label();
+        code.need(end.unsigned_abs(), short);
+        code.mark_mac(at);
+        if length > 0 {
+            code.mark_network(end, 0);
+        }
+        code.next(0);
+        code.bind(short);
+        code.next(0);
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Null: passes packets unchanged.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Passes packets unchanged.
@@ -17,6 +18,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "Null", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(aliases("Null1", "Null2", "Null3", "Null4", "Null5", "Null6", "Null7", "Null8"), depends = packet)]
+#[class(kernel)]
 pub struct Null {}
 
 impl Action for Null {
@@ -26,6 +28,13 @@ impl Action for Null {
     }
     #[inline]
     fn action_batch(&mut self, _: &mut Batch, _: &mut Cx<'_>) {}
+}
+
+impl InKernel for Null {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        code.next(0);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PushNull: passes packets unchanged on a push path.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Passes packets unchanged on a push path.
@@ -17,6 +18,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "PushNull", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate)]
 #[class(depends = packet)]
+#[class(kernel)]
 pub struct PushNull {}
 
 impl Action for PushNull {
@@ -26,6 +28,13 @@ impl Action for PushNull {
     }
     #[inline]
     fn action_batch(&mut self, _: &mut Batch, _: &mut Cx<'_>) {}
+}
+
+impl InKernel for PushNull {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        code.next(0);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! StaticSwitch: sends packets to an output that is fixed by the configuration.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Sends all packets to one output that is fixed by the configuration, or drops them.
@@ -16,6 +17,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "StaticSwitch", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate)]
 #[class(build, drops(SwitchedOff), depends = packet)]
+#[class(kernel)]
 pub struct StaticSwitch {
     args: Args,
 }
@@ -43,6 +45,16 @@ impl Element for StaticSwitch {
             Ok(port) => cx.forward(port, batch),
             Err(_) => cx.drop_all(batch, Reason::SwitchedOff),
         }
+    }
+}
+
+impl InKernel for StaticSwitch {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        match usize::try_from(self.args.output) {
+            Ok(port) => code.next(port),
+            Err(_) => code.drop(Reason::SwitchedOff as u16),
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Switch: sends packets to an output chosen at run time.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Sends all packets to the chosen output, or drops them.
@@ -19,6 +20,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "Switch", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate)]
 #[class(reconfigure = keeps, build, handlers, drops(SwitchedOff), depends = packet)]
+#[class(kernel)]
 pub struct Switch {
     args: Args,
     outputs: usize,
@@ -67,6 +69,16 @@ impl Switch {
     #[read(merge = first)]
     fn config(&self) -> String {
         self.switch().to_string()
+    }
+}
+
+impl InKernel for Switch {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        match usize::try_from(self.args.output) {
+            Ok(port) => code.next(port),
+            Err(_) => code.drop(Reason::SwitchedOff as u16),
+        }
+        Ok(())
     }
 }
 

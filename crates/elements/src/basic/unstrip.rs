@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Unstrip: restores bytes at the front of packets.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Restores bytes from the headroom to the front of packets.
@@ -18,6 +19,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "Unstrip", ports = "1/1", processing = "a/a", packets = "any/unstrip LENGTH", workers = replicate)]
 #[class(drops(NoHeadroom), depends = packet)]
+#[class(kernel)]
 pub struct Unstrip {
     args: Args,
 }
@@ -29,10 +31,28 @@ pub struct Args {
     length: u32,
 }
 
+/// The largest LENGTH in the kernel.
+const HEADROOM: u32 = 128;
+
 impl Action for Unstrip {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         if p.unstrip(self.args.length as usize) { Verdict::Next } else { Verdict::Drop(Reason::NoHeadroom) }
+    }
+}
+
+impl InKernel for Unstrip {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let n = self.args.length;
+        if n > HEADROOM {
+            return Err("it restores too many bytes".into());
+        }
+        // Bytes before the start of the frame are zero.
+        let new = n.saturating_sub(code.state().data.unsigned_abs());
+        code.unstrip(n);
+        code.store_bytes(0, &vec![0; new as usize]);
+        code.next(0);
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@
 use super::args::DeviceName;
 use super::from_host::{HostDevice, HostDevices};
 use super::tap::write;
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_io::device::{Start, Tun};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 #[class(name = "ToHost", aliases("ToLinux"), ports = "1/0", processing = "h/h", packets = "ether/")]
 #[class(workers = replicate, build, lifecycle, handlers, effects(prints), offload = aware)]
 #[class(drops(Consumed, TooShort, TooLong, QueueFull, SendFailed))]
+#[class(kernel)]
 pub struct ToHost {
     args: Args,
     device: Arc<HostDevice>,
@@ -92,5 +94,11 @@ impl Lifecycle for ToHost {
     }
     fn effects(&self, _: Effects) -> Effects {
         Effects::empty()
+    }
+}
+
+impl InKernel for ToHost {
+    fn lower(&self, _: u32, _: &mut Code<'_>) -> Lowered {
+        Err("the host gets its frames from another device than the one that received them".into())
     }
 }

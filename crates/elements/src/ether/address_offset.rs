@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Types of arguments that say where an Ethernet address is: in the packet, or in an annotation.
 
+use castanet_element::kernel::Refused;
 use castanet_element::prelude::*;
 
 /// An offset in a packet, in bytes; `src` and `dst` stand for the offsets of these addresses in an Ethernet frame.
@@ -24,6 +25,10 @@ impl AddressOffset {
     #[inline(always)]
     pub fn get(self, data: &[u8]) -> Option<[u8; 6]> {
         data.get(self.0..)?.first_chunk().copied()
+    }
+    /// The offset as code in the kernel needs it.
+    pub fn in_kernel(self) -> Result<i32, Refused> {
+        i32::try_from(self.0).map_err(|_| Refused("OFFSET is too large".into()))
     }
     /// Whether the packet is long enough to hold an address at this offset.
     #[inline(always)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! EtherEncap: puts an Ethernet header before packets.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_wire::ether::{EtherAddr, EtherHeader};
 
@@ -20,6 +21,7 @@ use castanet_wire::ether::{EtherAddr, EtherHeader};
 #[derive(Class)]
 #[class(name = "EtherEncap", ports = "1/1", processing = "a/a", packets = "any/framed ETHERTYPE", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, drops(TooLong), build, lifecycle, handlers, depends = packet)]
+#[class(kernel)]
 pub struct EtherEncap {
     args: Args,
     header: [u8; EtherHeader::LEN],
@@ -82,6 +84,16 @@ impl Action for EtherEncap {
         *space = self.header;
         p.set_mac_header(0);
         Verdict::Next
+    }
+}
+
+impl InKernel for EtherEncap {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        code.unstrip(EtherHeader::LEN as u32);
+        code.store_bytes(0, &self.header);
+        code.mark_mac(0);
+        code.next(0);
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! EtherMirror: exchanges the source and destination addresses of frames.
 
+use castanet_element::kernel::{Code, Lowered, Size};
 use castanet_element::prelude::*;
 
 /// Exchanges the source and the destination address of Ethernet frames.
@@ -18,6 +19,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "EtherMirror", ports = "1/1", processing = "a/a", packets = "ether/same", workers = replicate)]
 #[class(drops(TooShort), depends = packet)]
+#[class(kernel)]
 pub struct EtherMirror {}
 
 impl Action for EtherMirror {
@@ -32,6 +34,22 @@ impl Action for EtherMirror {
             *h = [s0, s1, s2, s3, s4, s5, d0, d1, d2, d3, d4, d5];
         }
         Verdict::Next
+    }
+}
+
+impl InKernel for EtherMirror {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let short = code.label();
+        code.need(12, short);
+        for (at, size) in [(0, Size::Word), (4, Size::Half)] {
+            let (dst, src) = (code.load(at, size), code.load(6 + at, size));
+            code.store(at, size, src);
+            code.store(6 + at, size, dst);
+        }
+        code.next(0);
+        code.bind(short);
+        code.drop(Reason::TooShort as u16);
+        Ok(())
     }
 }
 

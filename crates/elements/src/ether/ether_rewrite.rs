@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! EtherRewrite: sets the addresses of frames.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_wire::ether::EtherAddr;
 
@@ -19,6 +20,7 @@ use castanet_wire::ether::EtherAddr;
 #[derive(Class)]
 #[class(name = "EtherRewrite", ports = "1/1", processing = "a/a", packets = "ether/same", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, drops(TooShort), depends = packet)]
+#[class(kernel)]
 pub struct EtherRewrite {
     args: Args,
 }
@@ -46,6 +48,19 @@ impl Action for EtherRewrite {
             *h = [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5];
         }
         Verdict::Next
+    }
+}
+
+impl InKernel for EtherRewrite {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let short = code.label();
+        code.need(12, short);
+        code.store_bytes(0, &self.args.dst.0);
+        code.store_bytes(6, &self.args.src.0);
+        code.next(0);
+        code.bind(short);
+        code.drop(Reason::TooShort as u16);
+        Ok(())
     }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! EtherVLANEncap: puts an Ethernet header with a VLAN tag before packets.
 
-use super::vlan::{TagArgs, Tagged, Tagging};
+use super::vlan::{TAG, TagArgs, Tagged, Tagging};
+use castanet_element::kernel::{Code, Lowered, Size, Value};
 use castanet_element::prelude::*;
-use castanet_wire::ether::{EtherAddr, ethertype};
+use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 
 /// Puts an Ethernet header with an IEEE 802.1Q tag before packets.
 ///
@@ -29,6 +30,7 @@ use castanet_wire::ether::{EtherAddr, ethertype};
 )]
 #[class(workers = replicate, drops(TooLong))]
 #[class(reconfigure = keeps, config_follows, handlers, depends = packet)]
+#[class(kernel)]
 pub struct EtherVlanEncap {
     #[engine]
     tagging: Tagging<Args>,
@@ -86,6 +88,31 @@ impl Action for EtherVlanEncap {
         }
         p.set_mac_header(0);
         Verdict::Next
+    }
+}
+
+impl InKernel for EtherVlanEncap {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let Args { ethertype: kind, src, dst, .. } = &self.tagging.args;
+        let native = code.label();
+        let tci = self.tagging.lower(code, native);
+        let put = |code: &mut Code<'_>, tci: Option<Value>| {
+            let length = EtherHeader::LEN + if tci.is_some() { TAG } else { 0 };
+            code.unstrip(length as u32);
+            code.store_bytes(0, &dst.0);
+            code.store_bytes(6, &src.0);
+            if let Some(tci) = tci {
+                code.store_bytes(12, &ethertype::VLAN.to_be_bytes());
+                code.store(14, Size::Half, tci);
+            }
+            code.store_bytes(length as i32 - 2, &kind.to_be_bytes());
+            code.mark_mac(0);
+            code.next(0);
+        };
+        put(code, Some(tci));
+        code.bind(native);
+        put(code, None);
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 //! GetEtherAddress: copies an Ethernet address from packets to an annotation.
 
 use super::address_offset::{AddressOffset, Anno6};
+use castanet_element::kernel::{Code, Lowered, Size};
 use castanet_element::prelude::*;
 
 /// Copies an Ethernet address from packets into an annotation of six bytes.
@@ -19,6 +20,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "GetEtherAddress", ports = "1/1-2", processing = "a/ah", packets = "any/same")]
 #[class(reconfigure = keeps, workers = replicate, drops(TooShort), depends = packet)]
+#[class(kernel)]
 pub struct GetEtherAddress {
     args: Args,
 }
@@ -38,6 +40,22 @@ impl Action for GetEtherAddress {
         let Some(address) = self.args.offset.get(p.data()) else { return cx.out_or(1, Reason::TooShort) };
         p.set_anno(self.args.anno.0, address);
         Verdict::Next
+    }
+}
+
+impl InKernel for GetEtherAddress {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let at = self.args.offset.in_kernel()?;
+        let short = code.label();
+        code.need_at(at, 6, short);
+        for (skip, size) in [(0, Size::Word), (4, Size::Half)] {
+            let part = code.load(at + skip as i32, size);
+            code.set_annotation(self.args.anno.0 + skip, size, part);
+        }
+        code.next(0);
+        code.bind(short);
+        code.next_or(1, Reason::TooShort as u16);
+        Ok(())
     }
 }
 

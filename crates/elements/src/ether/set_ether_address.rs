@@ -2,6 +2,7 @@
 //! SetEtherAddress: sets an annotation to an Ethernet address.
 
 use super::address_offset::Anno6;
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_wire::ether::EtherAddr;
 
@@ -18,6 +19,7 @@ use castanet_wire::ether::EtherAddr;
 #[derive(Class)]
 #[class(name = "SetEtherAddress", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(reconfigure = keeps, depends = packet)]
+#[class(kernel)]
 pub struct SetEtherAddress {
     args: Args,
 }
@@ -37,6 +39,14 @@ impl Action for SetEtherAddress {
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         p.set_anno(self.args.anno.0, self.args.addr.0);
         Verdict::Next
+    }
+}
+
+impl InKernel for SetEtherAddress {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        code.set_known_annotation(self.args.anno.0, self.args.addr.0);
+        code.next(0);
+        Ok(())
     }
 }
 

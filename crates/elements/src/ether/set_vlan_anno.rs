@@ -2,7 +2,9 @@
 //! SetVLANAnno: sets the VLAN annotation.
 
 use super::vlan::{self, Priority, Tag, Tci, VlanId};
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
+use castanet_element::spec::anno;
 
 /// Sets the VLAN annotation of packets.
 ///
@@ -28,6 +30,7 @@ use castanet_element::prelude::*;
 )]
 #[class(workers = replicate, build, handlers)]
 #[class(reconfigure = keeps, depends = packet)]
+#[class(kernel)]
 pub struct SetVlanAnno {
     args: Args,
     tag: Tag,
@@ -94,6 +97,18 @@ impl Action for SetVlanAnno {
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         vlan::annotate(p, self.tag.of(p));
         Verdict::Next
+    }
+}
+
+impl InKernel for SetVlanAnno {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        match self.tag.tci() {
+            Tci::Value(tci) => code.set_known_annotation(anno::VLAN_TCI, tci.to_be_bytes()),
+            // The annotation stays.
+            Tci::Anno => {}
+        }
+        code.next(0);
+        Ok(())
     }
 }
 

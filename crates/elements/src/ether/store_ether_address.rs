@@ -2,6 +2,7 @@
 //! StoreEtherAddress: writes an Ethernet address into packets.
 
 use super::address_offset::{AddressOffset, Anno6};
+use castanet_element::kernel::{Code, Lowered, Size};
 use castanet_element::prelude::*;
 use castanet_wire::ether::EtherAddr;
 
@@ -21,6 +22,7 @@ use castanet_wire::ether::EtherAddr;
 #[derive(Class)]
 #[class(name = "StoreEtherAddress", ports = "1/1-2", processing = "a/ah", packets = "any/same")]
 #[class(workers = replicate, drops(TooShort), build, handlers, depends = packet)]
+#[class(kernel)]
 pub struct StoreEtherAddress {
     args: Args,
 }
@@ -70,6 +72,29 @@ impl Action for StoreEtherAddress {
         };
         self.args.offset.put(p.data_mut(), address);
         Verdict::Next
+    }
+}
+
+impl InKernel for StoreEtherAddress {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let at = self.args.offset.in_kernel()?;
+        let short = code.label();
+        code.need_at(at, 6, short);
+        match (self.args.addr, self.args.anno) {
+            (Some(address), _) => code.store_bytes(at, &address.0),
+            (None, Some(Anno6(from))) => {
+                for (skip, size) in [(0, Size::Word), (4, Size::Half)] {
+                    let part = code.annotation(from + skip, size);
+                    code.store(at + skip as i32, size, part);
+                }
+            }
+            // INVARIANT: the arguments have either.
+            (None, None) => return Err("it has no address".into()),
+        }
+        code.next(0);
+        code.bind(short);
+        code.next_or(1, Reason::TooShort as u16);
+        Ok(())
     }
 }
 

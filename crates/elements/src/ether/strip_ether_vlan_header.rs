@@ -2,7 +2,9 @@
 //! StripEtherVLANHeader: strips Ethernet headers, tagged or not.
 
 use super::vlan::{self, Native};
+use castanet_element::kernel::{Code, Lowered, Size};
 use castanet_element::prelude::*;
+use castanet_element::spec::anno;
 use castanet_wire::ether::{EtherHeader, ethertype};
 
 /// Strips Ethernet headers, including their IEEE 802.1Q tag if there is one.
@@ -24,6 +26,7 @@ use castanet_wire::ether::{EtherHeader, ethertype};
 #[class(name = "StripEtherVLANHeader", aliases("StripEtherVlanHeader"), ports = "1/1-2", processing = "a/ah")]
 #[class(reconfigure = keeps, packets = "ether/strip 14, same", workers = replicate, drops(TooShort, Untagged))]
 #[class(depends = packet)]
+#[class(kernel)]
 pub struct StripEtherVlanHeader {
     args: Args,
 }
@@ -51,6 +54,31 @@ impl Action for StripEtherVlanHeader {
         p.set_mac_header(0);
         p.strip(header);
         Verdict::Next
+    }
+}
+
+impl InKernel for StripEtherVlanHeader {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let (untagged, short) = (code.label(), code.label());
+        let tci = vlan::lower_tag(code, ethertype::VLAN, untagged, short);
+        code.set_annotation(anno::VLAN_TCI, Size::Half, tci);
+        code.mark_mac(0);
+        code.strip((EtherHeader::LEN + vlan::TAG) as u32);
+        code.next(0);
+        code.bind(untagged);
+        code.need(EtherHeader::LEN as u32, short);
+        match u16::try_from(self.args.native_vlan.0) {
+            Ok(native) => {
+                code.set_known_annotation(anno::VLAN_TCI, native.to_be_bytes());
+                code.mark_mac(0);
+                code.strip(EtherHeader::LEN as u32);
+                code.next(0);
+            }
+            Err(_) => code.next_or(1, Reason::Untagged as u16),
+        }
+        code.bind(short);
+        code.next_or(1, Reason::TooShort as u16);
+        Ok(())
     }
 }
 

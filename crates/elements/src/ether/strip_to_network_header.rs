@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! StripToNetworkHeader: strips everything before the network header.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Strips everything before the network header.
@@ -17,6 +18,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "StripToNetworkHeader", ports = "1/1", processing = "a/a", packets = "any/to network")]
 #[class(workers = replicate, drops(TooLong), depends = packet)]
+#[class(kernel)]
 pub struct StripToNetworkHeader {}
 
 impl Action for StripToNetworkHeader {
@@ -30,6 +32,26 @@ impl Action for StripToNetworkHeader {
             return Verdict::Drop(Reason::TooLong);
         }
         Verdict::Next
+    }
+}
+
+impl InKernel for StripToNetworkHeader {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let Some((offset, _)) = code.network() else {
+            code.next(0);
+            return Ok(());
+        };
+        let short = code.label();
+        if offset >= 0 {
+            code.need(offset.unsigned_abs(), short);
+            code.strip(offset.unsigned_abs());
+        } else {
+            code.unstrip(offset.unsigned_abs());
+        }
+        code.next(0);
+        code.bind(short);
+        code.up();
+        Ok(())
     }
 }
 

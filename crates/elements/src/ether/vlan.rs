@@ -2,6 +2,7 @@
 //! What the classes for 802.1Q tags have in common: their arguments, and functions that put a tag into a frame or read
 //! it.
 
+use castanet_element::kernel::{Arithmetic, Code, Label, Size, Test, Value};
 use castanet_element::prelude::*;
 use castanet_spec::{ValueKind, anno};
 use castanet_wire::ether::EtherHeader;
@@ -222,6 +223,30 @@ impl<A: Tagged> Tagging<A> {
     }
 }
 
+impl<A: Tagged> Tagging<A> {
+    /// Describes [`Tag::of`] and [`Tagging::is_native`]: continues at a label if the tag belongs to the native VLAN, otherwise
+    /// returns the tag in network order.
+    pub fn lower(&self, code: &mut Code<'_>, native: Label) -> Value {
+        let Tag { mask, bits } = self.tag;
+        let known = code.known_annotation(anno::VLAN_TCI).map(u16::from_be_bytes);
+        if let Some(known) = known.or((mask == 0).then_some(0)) {
+            let tci = known & mask | bits;
+            if self.is_native(tci) {
+                code.jump(native);
+            }
+            return code.constant(tci.to_be().into());
+        }
+        let tci = code.annotation(anno::VLAN_TCI, Size::Half);
+        let tci = code.compute(Arithmetic::And, tci, u32::from(mask.to_be()));
+        let tci = code.compute(Arithmetic::Or, tci, u32::from(bits.to_be()));
+        if let Ok(number) = u16::try_from(self.args.tag().native_vlan.unwrap_or_default().0) {
+            let id = code.compute(Arithmetic::And, tci, u32::from(ID.to_be()));
+            code.branch(id, Test::Equal, u32::from(number.to_be()), native);
+        }
+        tci
+    }
+}
+
 #[handlers]
 impl<A: Tagged> Tagging<A> {
     /// The whole tag, or ANNO; empty until a tag is set.
@@ -296,6 +321,15 @@ pub fn put(p: &mut Packet, kind: u16, tci: u16) -> Result<(), Reason> {
     }
     p.set_mac_header(0);
     Ok(())
+}
+
+/// Describes [`tag`]: continues at one of the labels if the frame has no tag, or a truncated one. Returns the tag in network order.
+pub fn lower_tag(code: &mut Code<'_>, kind: u16, untagged: Label, truncated: Label) -> Value {
+    code.need(EtherHeader::LEN as u32, untagged);
+    let found = code.load(12, Size::Half);
+    code.branch(found, Test::Differ, u32::from(kind.to_be()), untagged);
+    code.need((EtherHeader::LEN + TAG) as u32, truncated);
+    code.load(14, Size::Half)
 }
 
 /// Returns the tag of a frame in host byte order, or none if the frame has no tag of type `kind`. A truncated tag is an

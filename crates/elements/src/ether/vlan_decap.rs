@@ -2,7 +2,9 @@
 //! VLANDecap: removes 802.1Q tags from frames.
 
 use super::vlan;
+use castanet_element::kernel::{Code, Lowered, Size};
 use castanet_element::prelude::*;
+use castanet_element::spec::anno;
 use castanet_wire::ether::ethertype;
 
 /// Removes the IEEE 802.1Q tag from Ethernet frames.
@@ -21,6 +23,7 @@ use castanet_wire::ether::ethertype;
 #[derive(Class)]
 #[class(name = "VLANDecap", ports = "1/1", processing = "a/a", packets = "ether/framed", workers = replicate)]
 #[class(drops(TooShort), depends = packet)]
+#[class(kernel)]
 pub struct VlanDecap {
     args: Args,
 }
@@ -54,6 +57,31 @@ impl Action for VlanDecap {
             p.set_mac_header(0);
         }
         Verdict::Next
+    }
+}
+
+impl InKernel for VlanDecap {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let (untagged, short) = (code.label(), code.label());
+        let tci = vlan::lower_tag(code, self.args.ethertype, untagged, short);
+        if self.args.anno {
+            code.set_annotation(anno::VLAN_TCI, Size::Half, tci);
+        }
+        for at in [8, 4, 0] {
+            let part = code.load(at, Size::Word);
+            code.store(at + vlan::TAG as i32, Size::Word, part);
+        }
+        code.strip(vlan::TAG as u32);
+        code.mark_mac(0);
+        code.next(0);
+        code.bind(untagged);
+        if self.args.anno {
+            code.set_known_annotation(anno::VLAN_TCI, [0, 0]);
+        }
+        code.next(0);
+        code.bind(short);
+        code.drop(Reason::TooShort as u16);
+        Ok(())
     }
 }
 

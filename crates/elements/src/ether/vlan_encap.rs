@@ -2,8 +2,9 @@
 //! VLANEncap: puts 802.1Q tags into frames.
 
 use super::vlan::{self, TagArgs, Tagged, Tagging};
+use castanet_element::kernel::{Code, Lowered, Size};
 use castanet_element::prelude::*;
-use castanet_wire::ether::ethertype;
+use castanet_wire::ether::{EtherHeader, ethertype};
 
 /// Puts an IEEE 802.1Q tag into Ethernet frames.
 ///
@@ -23,6 +24,7 @@ use castanet_wire::ether::ethertype;
 #[derive(Class)]
 #[class(name = "VLANEncap", ports = "1/1", processing = "a/a", packets = "ether/framed", workers = replicate)]
 #[class(drops(TooShort, TooLong), handlers, depends = packet)]
+#[class(kernel)]
 pub struct VlanEncap {
     #[engine]
     tagging: Tagging<Args>,
@@ -65,6 +67,29 @@ impl Action for VlanEncap {
             Ok(()) => Verdict::Next,
             Err(reason) => Verdict::Drop(reason),
         }
+    }
+}
+
+impl InKernel for VlanEncap {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let kind = self.tagging.args.ethertype.unwrap_or(ethertype::VLAN);
+        let (native, short) = (code.label(), code.label());
+        let tci = self.tagging.lower(code, native);
+        code.need(EtherHeader::LEN as u32, short);
+        code.unstrip(vlan::TAG as u32);
+        for at in [0, 4, 8] {
+            let part = code.load(at + vlan::TAG as i32, Size::Word);
+            code.store(at, Size::Word, part);
+        }
+        code.store(12, Size::Half, u32::from(kind.to_be()));
+        code.store(14, Size::Half, tci);
+        code.mark_mac(0);
+        code.next(0);
+        code.bind(native);
+        code.next(0);
+        code.bind(short);
+        code.drop(Reason::TooShort as u16);
+        Ok(())
     }
 }
 

@@ -271,8 +271,9 @@ impl Action for CheckIpHeader {
     }
 }
 
-impl InKernel for CheckIpHeader {
-    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+impl CheckIpHeader {
+    /// Describes the tests. Good packets continue with `good`.
+    pub(super) fn lower_tests(&self, code: &mut Code<'_>, good: impl Fn(&mut Code<'_>)) -> Lowered {
         let at = i32::try_from(self.offset).map_err(|_| Refused("OFFSET is too large".into()))?;
         // Packets that fail a quick test go up, as they go to `uncommon` at user level.
         let uncommon = code.label();
@@ -309,7 +310,7 @@ impl InKernel for CheckIpHeader {
             code.mark_network(at, Ipv4Header::LEN as u32);
             let dst = code.load(at + 16, Size::Word);
             code.set_annotation(anno::DST_IP, Size::Word, dst);
-            code.next(0);
+            good(code);
         };
         mark(code);
         code.bind(longer);
@@ -318,6 +319,12 @@ impl InKernel for CheckIpHeader {
         code.bind(uncommon);
         code.up();
         Ok(())
+    }
+}
+
+impl InKernel for CheckIpHeader {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        self.lower_tests(code, |code| code.next(0))
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DecIPTTL: decrements the time to live.
 
-use castanet_element::kernel::{Arithmetic, Code, Lowered, Size, Test};
+use castanet_element::kernel::{Arithmetic, Code, Label, Lowered, Size, Test};
 use castanet_element::prelude::*;
 use castanet_wire::Ipv4Header;
 
@@ -104,17 +104,25 @@ impl InKernel for DecIpTtl {
             return Ok(());
         }
         let other = code.label();
-        let Some((at, _)) = code.network() else {
-            code.up();
-            return Ok(());
-        };
+        self.lower_decrement(code, other, |code| code.next(0));
+        code.bind(other);
+        code.up();
+        Ok(())
+    }
+}
+
+impl DecIpTtl {
+    /// Describes `action` of an active element. Packets that are not forwarded continue unchanged at the label `other`, all others
+    /// with `next`.
+    pub(super) fn lower_decrement(&self, code: &mut Code<'_>, other: Label, next: impl Fn(&mut Code<'_>)) {
+        let Some((at, _)) = code.network() else { return code.jump(other) };
         code.need_at(at, Ipv4Header::LEN as u32, other);
         if !self.args.multicast {
             let first = code.load(at + 16, Size::Byte);
             let class = code.compute(Arithmetic::And, first, 0xf0u32);
             let unicast = code.label();
             code.branch(class, Test::Differ, 0xe0u32, unicast);
-            code.next(0);
+            next(code);
             code.bind(unicast);
         }
         // As in `decrement`: one word has time to live, protocol and checksum, and one addition changes both fields. The
@@ -131,10 +139,7 @@ impl InKernel for DecIpTtl {
         code.bind(fits);
         code.compute_into(word, Arithmetic::Add, word, 0xffffu32);
         code.store(at + 8, Size::Word, word);
-        code.next(0);
-        code.bind(other);
-        code.up();
-        Ok(())
+        next(code);
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! GetIPAddress: copies an IPv4 address from the packet to an annotation.
 
+use castanet_element::kernel::{Code, Lowered, Refused, Size};
 use castanet_element::prelude::*;
 
 /// Sets an annotation to an IPv4 address from the packet.
@@ -19,6 +20,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "GetIPAddress", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(drops(TooShort, NoIpHeader), build, depends = packet)]
+#[class(kernel)]
 pub struct GetIpAddress {
     args: Args,
     place: FieldToRead,
@@ -85,6 +87,31 @@ impl Action for GetIpAddress {
         };
         p.set_anno(self.args.anno.0, address);
         Verdict::Next
+    }
+}
+
+impl InKernel for GetIpAddress {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let too_far = || Refused("OFFSET is too large".into());
+        let at = match self.place {
+            FieldToRead::DataToDst(at) => i32::try_from(at).map_err(|_| too_far())?,
+            FieldToRead::Data(at) => i32::try_from(at).map_err(|_| too_far())?,
+            FieldToRead::Header(at) => match code.network() {
+                Some((header, _)) => header + at as i32,
+                None => {
+                    code.drop(Reason::NoIpHeader as u16);
+                    return Ok(());
+                }
+            },
+        };
+        let short = code.label();
+        code.need_at(at, 4, short);
+        let address = code.load(at, Size::Word);
+        code.set_annotation(self.args.anno.0, Size::Word, address);
+        code.next(0);
+        code.bind(short);
+        code.drop(Reason::TooShort as u16);
+        Ok(())
     }
 }
 

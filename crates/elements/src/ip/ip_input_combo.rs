@@ -2,7 +2,9 @@
 //! IPInputCombo: does the first steps of an IP router in one element.
 
 use super::check_ip_header::CheckIpHeader;
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
+use castanet_element::spec::anno;
 
 /// Paints Ethernet frames, strips their Ethernet headers, and checks the IPv4 headers.
 ///
@@ -22,6 +24,7 @@ use castanet_element::prelude::*;
 #[class(name = "IPInputCombo", ports = "1/1", processing = "a/a", packets = "ether/ip", workers = replicate)]
 #[class(effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle, handlers)]
 #[class(depends = packet)]
+#[class(kernel)]
 pub struct IpInputCombo {
     args: Args,
     #[counts]
@@ -125,6 +128,16 @@ impl Action for IpInputCombo {
             p.strip(ETHER);
         }
         verdict
+    }
+}
+
+impl InKernel for IpInputCombo {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        self.check.lower_tests(code, |code| {
+            code.set_known_annotation(anno::PAINT, [self.args.color]);
+            code.strip(ETHER as u32);
+            code.next(0);
+        })
     }
 }
 

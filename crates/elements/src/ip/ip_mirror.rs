@@ -2,7 +2,10 @@
 //! IPMirror: exchanges source and destination of packets.
 
 use crate::transport::segment_mut;
+use castanet_element::kernel::{Arithmetic, Code, Lowered, Size, Test};
 use castanet_element::prelude::*;
+use castanet_spec::anno;
+use castanet_wire::ipv4::OFFSET_MASK;
 use castanet_wire::ipv4::protocol::{DCCP, SCTP, TCP, UDP, UDP_LITE};
 use castanet_wire::{Ipv4Header, UdpHeader};
 
@@ -22,6 +25,7 @@ use castanet_wire::{Ipv4Header, UdpHeader};
 #[derive(Class)]
 #[class(name = "IPMirror", offload = none, ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
 #[class(drops(NoIpHeader), depends = packet)]
+#[class(kernel)]
 pub struct IpMirror {
     args: Args,
 }
@@ -52,6 +56,57 @@ impl Action for IpMirror {
             p.set_dst_ip(dst);
         }
         Verdict::Next
+    }
+}
+
+impl InKernel for IpMirror {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let Some((at, _)) = code.network() else {
+            code.drop(Reason::NoIpHeader as u16);
+            return Ok(());
+        };
+        let swap = |code: &mut Code<'_>, one: i32, two: i32, size: Size| {
+            let (a, b) = (code.load(one, size), code.load(two, size));
+            code.store(one, size, b);
+            code.store(two, size, a);
+        };
+        let addresses = |code: &mut Code<'_>| {
+            swap(code, at + 12, at + 16, Size::Word);
+            if self.args.dst_anno {
+                let dst = code.load(at + 16, Size::Word);
+                code.set_annotation(anno::DST_IP, Size::Word, dst);
+            }
+            code.next(0);
+        };
+        let (with_ports, plain, short, other) = (code.label(), code.label(), code.label(), code.label());
+        code.need_at(at, Ipv4Header::LEN as u32, short);
+        let protocol = code.load(at + 9, Size::Byte);
+        for number in [TCP, UDP, DCCP, UDP_LITE, SCTP] {
+            code.branch(protocol, Test::Equal, u32::from(number), with_ports);
+        }
+        code.jump(plain);
+        code.bind(with_ports);
+        let fragment = code.load(at + 6, Size::Half);
+        code.branch(fragment, Test::Common, u32::from(OFFSET_MASK.to_be()), plain);
+        // Headers with options and truncated transport headers go up.
+        let first = code.load(at, Size::Byte);
+        let words = code.compute(Arithmetic::And, first, 15u32);
+        code.branch(words, Test::Differ, Ipv4Header::LEN as u32 / 4, other);
+        let end = (Ipv4Header::LEN + UdpHeader::LEN) as u32;
+        let total = code.load_number(at + 2, Size::Half);
+        code.branch(total, Test::Less, end, other);
+        let total = code.compute(Arithmetic::Add, total, i64::from(at));
+        code.branch_length(total, Some(other), None);
+        code.need_at(at, end, other);
+        swap(code, at + 20, at + 22, Size::Half);
+        addresses(code);
+        code.bind(plain);
+        addresses(code);
+        code.bind(short);
+        code.drop(Reason::NoIpHeader as u16);
+        code.bind(other);
+        code.up();
+        Ok(())
     }
 }
 

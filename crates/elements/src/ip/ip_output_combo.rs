@@ -8,7 +8,9 @@ use super::ip_fragmenter::IpFragmenter;
 use super::ip_gw_options::IpGwOptions;
 use super::ip_input_combo::part;
 use crate::basic::paint_tee::PaintTee;
+use castanet_element::kernel::{Code, Lowered, Size, Test};
 use castanet_element::prelude::*;
+use castanet_element::spec::anno;
 use std::net::Ipv4Addr;
 
 /// Prepares IPv4 packets for the link on which they leave.
@@ -47,6 +49,7 @@ use std::net::Ipv4Addr;
     NoBuffer
 ))]
 #[class(depends = packet, clock)]
+#[class(kernel)]
 pub struct IpOutputCombo {
     args: Args,
     broadcasts: DropBroadcasts,
@@ -149,6 +152,33 @@ impl Action for IpOutputCombo {
             Verdict::Next => copied,
             other => other,
         }
+    }
+}
+
+impl InKernel for IpOutputCombo {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        if matches!(code.state().packet_type, t if t == PacketType::Broadcast as u8 || t == PacketType::Multicast as u8)
+        {
+            code.drop(Reason::LinkBroadcast as u16);
+            return Ok(());
+        }
+        // Copies, options, the router's own errors, and packets that have expired or are too long are processed at user level.
+        let other = code.label();
+        let paint = code.annotation(anno::PAINT, Size::Byte);
+        code.branch(paint, Test::Equal, u32::from(self.args.color), other);
+        let own = code.annotation(anno::FIX_IP_SRC, Size::Byte);
+        code.branch(own, Test::Differ, 0u32, other);
+        match code.network() {
+            Some((at, 20)) => {
+                let most = i64::from(self.args.mtu) + i64::from(at);
+                code.branch_length(most, None, Some(other));
+                self.ttl.lower_decrement(code, other, |code| code.next(0));
+            }
+            _ => code.jump(other),
+        }
+        code.bind(other);
+        code.up();
+        Ok(())
     }
 }
 

@@ -2,7 +2,9 @@
 //! Argument types for fields of the IPv4 header: the protocol and the ECN bits.
 
 use castanet_classify::names;
+use castanet_element::kernel::{Code, Size, Value};
 use castanet_element::prelude::*;
+use castanet_wire::Ipv4Header;
 
 /// An IP protocol, given by name or number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,4 +45,21 @@ impl Show for Ecn {
     fn show(&self) -> String {
         ECN.get(usize::from(self.0)).and_then(|n| n.first()).copied().unwrap_or_default().to_string()
     }
+}
+
+/// Describes [`Ipv4Header::rewrite_tos`] for the marked header: `compute` returns the new type of service. Packets without a whole
+/// header are dropped.
+pub fn lower_tos(code: &mut Code<'_>, compute: impl FnOnce(&mut Code<'_>, Value) -> Value) {
+    let Some((at, _)) = code.network() else { return code.drop(Reason::NoIpHeader as u16) };
+    let short = code.label();
+    code.need_at(at, Ipv4Header::LEN as u32, short);
+    let tos = code.load(at + 1, Size::Byte);
+    let tos = compute(code, tos);
+    let old = code.load(at, Size::Half);
+    code.store(at + 1, Size::Byte, tos);
+    let new = code.load(at, Size::Half);
+    code.update_checksum(at + 10, Size::Half, old, new);
+    code.next(0);
+    code.bind(short);
+    code.drop(Reason::NoIpHeader as u16);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! MarkIPCE: marks packets CE (congestion experienced) instead of dropping them.
 
+use super::ip_proto::lower_tos;
+use castanet_element::kernel::{Arithmetic, Code, Lowered, Test};
 use castanet_element::prelude::*;
 use castanet_wire::Ipv4Header;
 
@@ -20,6 +22,7 @@ use castanet_wire::Ipv4Header;
 #[derive(Class)]
 #[class(name = "MarkIPCE", ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
 #[class(drops(NotEcnCapable, NoIpHeader), depends = packet)]
+#[class(kernel)]
 pub struct MarkIpCe {
     args: Args,
     /// Packets dropped because they were not ECN-capable.
@@ -46,6 +49,22 @@ impl Action for MarkIpCe {
         }
         h.rewrite_tos(h.tos | 3);
         Verdict::Next
+    }
+}
+
+impl InKernel for MarkIpCe {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        lower_tos(code, |code, tos| {
+            if !self.args.force {
+                let capable = code.label();
+                code.branch(tos, Test::Common, 3u32, capable);
+                code.count("drops");
+                code.drop(Reason::NotEcnCapable as u16);
+                code.bind(capable);
+            }
+            code.compute(Arithmetic::Or, tos, 3u32)
+        });
+        Ok(())
     }
 }
 

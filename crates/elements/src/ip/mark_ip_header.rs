@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! MarkIPHeader: marks the position of the IP header, without checks.
 
+use castanet_element::kernel::{Arithmetic, Code, Lowered, Refused, Size, Test};
 use castanet_element::prelude::*;
+use castanet_wire::Ipv4Header;
 
 /// Marks the position of the IPv4 header of packets, without checking the header.
 ///
@@ -18,6 +20,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "MarkIPHeader", ports = "1/1", processing = "a/a", packets = "network at OFFSET/mark OFFSET", workers = replicate)]
 #[class(depends = packet)]
+#[class(kernel)]
 pub struct MarkIpHeader {
     args: Args,
 }
@@ -39,6 +42,23 @@ impl Action for MarkIpHeader {
             p.set_network_header(offset, length);
         }
         Verdict::Next
+    }
+}
+
+impl InKernel for MarkIpHeader {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let at = i32::try_from(self.args.offset).map_err(|_| Refused("OFFSET is too large".into()))?;
+        // Headers with options and truncated headers go up: the compiler must know where the transport header is.
+        let other = code.label();
+        code.need_at(at, Ipv4Header::LEN as u32, other);
+        let first = code.load(at, Size::Byte);
+        let words = code.compute(Arithmetic::And, first, 15u32);
+        code.branch(words, Test::Differ, Ipv4Header::LEN as u32 / 4, other);
+        code.mark_network(at, Ipv4Header::LEN as u32);
+        code.next(0);
+        code.bind(other);
+        code.up();
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! SetIPAddress: sets an annotation to an IPv4 address.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use std::net::Ipv4Addr;
 
@@ -16,6 +17,7 @@ use std::net::Ipv4Addr;
 #[derive(Class)]
 #[class(name = "SetIPAddress", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(reconfigure = keeps, depends = packet)]
+#[class(kernel)]
 pub struct SetIpAddress {
     args: Args,
 }
@@ -36,6 +38,14 @@ impl Action for SetIpAddress {
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         p.set_anno(self.args.anno.0, self.args.ipaddr.octets());
         Verdict::Next
+    }
+}
+
+impl InKernel for SetIpAddress {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        code.set_known_annotation(self.args.anno.0, self.args.ipaddr.octets());
+        code.next(0);
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! SetIPChecksum: sets the checksum of IPv4 headers.
 
+use castanet_element::kernel::{Arithmetic, Code, Lowered, Size, Test};
 use castanet_element::prelude::*;
 use castanet_wire::{Ipv4Header, checksum, ipv4};
 
@@ -21,6 +22,7 @@ use castanet_wire::{Ipv4Header, checksum, ipv4};
 #[derive(Class)]
 #[class(name = "SetIPChecksum", ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
 #[class(drops(BadIpHeader, NoIpHeader), depends = packet)]
+#[class(kernel)]
 pub struct SetIpChecksum {
     /// Packets dropped because their header is truncated or has an impossible length.
     #[count(unit = "packets")]
@@ -39,6 +41,33 @@ impl Action for SetIpChecksum {
         };
         header.checksum.set(sum);
         Verdict::Next
+    }
+}
+
+impl InKernel for SetIpChecksum {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let Some((at, _)) = code.network() else {
+            code.drop(Reason::NoIpHeader as u16);
+            return Ok(());
+        };
+        // Headers with options, truncated and impossible headers go up.
+        let other = code.label();
+        code.need_at(at, Ipv4Header::LEN as u32, other);
+        let first = code.load(at, Size::Byte);
+        let words = code.compute(Arithmetic::And, first, 15u32);
+        code.branch(words, Test::Differ, Ipv4Header::LEN as u32 / 4, other);
+        let sum = code.load(at, Size::Word);
+        for (offset, size) in [(4, Size::Word), (8, Size::Half), (12, Size::Word), (16, Size::Word)] {
+            let part = code.load(at + offset, size);
+            code.compute_into(sum, Arithmetic::Add, sum, part);
+        }
+        code.fold_checksum(sum);
+        let sum = code.compute(Arithmetic::Xor, sum, 0xffffu32);
+        code.store(at + 10, Size::Half, sum);
+        code.next(0);
+        code.bind(other);
+        code.up();
+        Ok(())
     }
 }
 

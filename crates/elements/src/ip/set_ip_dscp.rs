@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! SetIPDSCP: sets the differentiated services code point.
 
+use super::ip_proto::lower_tos;
+use castanet_element::kernel::{Arithmetic, Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_spec::ValueKind;
 use castanet_wire::Ipv4Header;
@@ -20,6 +22,7 @@ use castanet_wire::Ipv4Header;
 #[derive(Class)]
 #[class(name = "SetIPDSCP", ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, drops(NoIpHeader), depends = packet)]
+#[class(kernel)]
 pub struct SetIpDscp {
     args: Args,
 }
@@ -61,6 +64,16 @@ impl Action for SetIpDscp {
         let Some(h) = h else { return Verdict::Drop(Reason::NoIpHeader) };
         h.rewrite_tos(self.args.dscp.0 << 2 | h.ecn());
         Verdict::Next
+    }
+}
+
+impl InKernel for SetIpDscp {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        lower_tos(code, |code, tos| {
+            let ecn = code.compute(Arithmetic::And, tos, 3u32);
+            code.compute(Arithmetic::Or, ecn, u32::from(self.args.dscp.0) << 2)
+        });
+        Ok(())
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! SetIPECN: sets the ECN (explicit congestion notification) bits.
 
-use super::ip_proto::Ecn;
+use super::ip_proto::{Ecn, lower_tos};
+use castanet_element::kernel::{Arithmetic, Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_wire::Ipv4Header;
 
@@ -20,6 +21,7 @@ use castanet_wire::Ipv4Header;
 #[derive(Class)]
 #[class(name = "SetIPECN", ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, drops(NoIpHeader), depends = packet)]
+#[class(kernel)]
 pub struct SetIpEcn {
     args: Args,
 }
@@ -39,6 +41,16 @@ impl Action for SetIpEcn {
         let Some(h) = h else { return Verdict::Drop(Reason::NoIpHeader) };
         h.rewrite_tos(h.tos & !3 | self.args.ecn.0);
         Verdict::Next
+    }
+}
+
+impl InKernel for SetIpEcn {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        lower_tos(code, |code, tos| {
+            let dscp = code.compute(Arithmetic::And, tos, 0xfcu32);
+            code.compute(Arithmetic::Or, dscp, u32::from(self.args.ecn.0))
+        });
+        Ok(())
     }
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! StoreIPAddress: writes an IPv4 address into packets.
 
+use castanet_element::kernel::{Arithmetic, Code, Label, Lowered, Operand, Refused, Size, Test};
 use castanet_element::prelude::*;
+use castanet_spec::anno;
+use castanet_wire::ipv4::OFFSET_MASK;
 use castanet_wire::ipv4::protocol::{DCCP, TCP, UDP, UDP_LITE};
 use castanet_wire::{Be16, Ipv4Header, checksum};
 use std::net::Ipv4Addr;
@@ -25,6 +28,7 @@ use std::net::Ipv4Addr;
 #[derive(Class)]
 #[class(name = "StoreIPAddress", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]
 #[class(offload = none, drops(TooShort, NoIpHeader), build, depends = packet)]
+#[class(kernel)]
 pub struct StoreIpAddress {
     args: Args,
     addr: Option<Ipv4Addr>,
@@ -117,6 +121,60 @@ fn rewrite(network: &mut [u8], at: usize, addr: u32) -> bool {
     true
 }
 
+/// Describes `rewrite` for the header at offset `ip`. Packets that have options or lack their transport checksum go up.
+fn lower_rewrite(code: &mut Code<'_>, ip: i32, field: i32, new: Operand, short: Label) {
+    let (plain, other) = (code.label(), code.label());
+    code.need_at(ip, Ipv4Header::LEN as u32, short);
+    let header = |code: &mut Code<'_>| {
+        let old = code.load(ip + field, Size::Word);
+        code.store(ip + field, Size::Word, new);
+        code.update_checksum(ip + 10, Size::Word, old, new);
+    };
+    let fragment = code.load(ip + 6, Size::Half);
+    code.branch(fragment, Test::Common, u32::from(OFFSET_MASK.to_be()), plain);
+    let protocol = code.load(ip + 9, Size::Byte);
+    for (numbers, sum, optional) in
+        [(&[TCP][..], 16, false), (&[UDP, UDP_LITE], 6, true), (&[DCCP], 6, false)]
+    {
+        let (these, others, finish) = (code.label(), code.label(), code.label());
+        for number in numbers {
+            code.branch(protocol, Test::Equal, u32::from(*number), these);
+        }
+        code.jump(others);
+        code.bind(these);
+        let first = code.load(ip, Size::Byte);
+        let words = code.compute(Arithmetic::And, first, 15u32);
+        code.branch(words, Test::Differ, Ipv4Header::LEN as u32 / 4, other);
+        let end = Ipv4Header::LEN as u32 + sum + 2;
+        let total = code.load_number(ip + 2, Size::Half);
+        code.branch(total, Test::Less, end, other);
+        let total = code.compute(Arithmetic::Add, total, i64::from(ip));
+        code.branch_length(total, Some(other), None);
+        code.need_at(ip, end, other);
+        let place = ip + end as i32 - 2;
+        if optional {
+            let before = code.load(place, Size::Half);
+            code.branch(before, Test::Equal, 0u32, plain);
+        }
+        let old = code.load(ip + field, Size::Word);
+        code.update_checksum(place, Size::Word, old, new);
+        if optional {
+            let after = code.load(place, Size::Half);
+            code.branch(after, Test::Differ, 0u32, finish);
+            code.store(place, Size::Half, 0xffffu32);
+            code.bind(finish);
+        }
+        header(code);
+        code.next(0);
+        code.bind(others);
+    }
+    code.bind(plain);
+    header(code);
+    code.next(0);
+    code.bind(other);
+    code.up();
+}
+
 impl Action for StoreIpAddress {
     #[inline]
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
@@ -140,6 +198,31 @@ impl Action for StoreIpAddress {
                 Verdict::Next
             }
         }
+    }
+}
+
+impl InKernel for StoreIpAddress {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let new: Operand = match self.addr {
+            Some(addr) => u32::from_ne_bytes(addr.octets()).into(),
+            None => code.annotation(anno::DST_IP, Size::Word).into(),
+        };
+        let short = code.label();
+        match self.place {
+            FieldToWrite::Data(at) => {
+                let at = i32::try_from(at).map_err(|_| Refused("OFFSET is too large".into()))?;
+                code.need_at(at, 4, short);
+                code.store(at, Size::Word, new);
+                code.next(0);
+            }
+            FieldToWrite::Header(field) => match code.network() {
+                None => code.next_or(1, Reason::NoIpHeader as u16),
+                Some((at, _)) => lower_rewrite(code, at, field as i32, new, short),
+            },
+        }
+        code.bind(short);
+        code.next_or(1, Reason::TooShort as u16);
+        Ok(())
     }
 }
 

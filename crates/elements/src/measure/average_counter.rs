@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! AverageCounter: counts packets and bytes, and their average rates.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Counts packets and bytes; the rates are averages from the first packet to the last.
@@ -18,6 +19,7 @@ use castanet_element::prelude::*;
 #[class(name = "AverageCounter", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(takes_state = "the span of time")]
 #[class(lifecycle, handlers, depends = packet)]
+#[class(kernel)]
 pub struct AverageCounter {
     args: Args,
     /// Packets so far.
@@ -103,6 +105,12 @@ impl Lifecycle for AverageCounter {
             (a, b) => a.or(b),
         };
         Ok(())
+    }
+}
+
+impl InKernel for AverageCounter {
+    fn lower(&self, _: u32, _: &mut Code<'_>) -> Lowered {
+        Err("its rates need the times of packets".into())
     }
 }
 

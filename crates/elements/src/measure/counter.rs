@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counter: counts packets and bytes, and measures their rates.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_tables::Ewma;
 
@@ -10,7 +11,7 @@ use castanet_tables::Ewma;
 /// handler once, when a packet makes the count exactly N. BYTE_COUNT_CALL writes a handler once, when a
 /// packet makes the byte count N or more. The handler is written before that packet passes on. Resetting the
 /// counts re-arms the calls. With several workers, each worker counts its own packets, and the handlers show
-/// the sums.
+/// the sums. Packets in the kernel are included in the rates as if they had come evenly since a handler was last read.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -23,6 +24,7 @@ use castanet_tables::Ewma;
 #[class(name = "Counter", offload = aware, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(takes_state = "the rates, which calls were made")]
 #[class(build, lifecycle, handlers, effects(calls), depends = packet)]
+#[class(kernel)]
 pub struct Counter {
     args: Args,
     /// Packets so far.
@@ -83,6 +85,8 @@ struct Rates {
     /// The value that was assigned to `skip` when the clock was last read. `skip` has counted down since then.
     skipped: u32,
     now: i64,
+    /// The rates of packets and bytes in the kernel.
+    below: (Ewma, Ewma),
 }
 
 /// The longest time for which counted packets should wait before the averages include them, in nanoseconds: 1/32 of an
@@ -93,7 +97,9 @@ const MAX_SKIP: u32 = 64;
 
 impl Rates {
     fn new() -> Rates {
-        Rates { packets: Ewma::packets(), bytes: Ewma::bytes(), waiting: (0, 0), skip: 0, skipped: 0, now: 0 }
+        let (packets, bytes) = (Ewma::packets(), Ewma::bytes());
+        let below = (packets, bytes);
+        Rates { packets, bytes, waiting: (0, 0), skip: 0, skipped: 0, now: 0, below }
     }
     #[inline]
     fn update(&mut self, packets: u64, bytes: u64, cx: &mut Cx<'_>) {
@@ -125,7 +131,10 @@ impl Rates {
         // Add the recent counts with the time of the last clock reading, because their packets came soon after that
         // reading.
         self.flush(self.now);
-        (self.packets.rate(now), self.bytes.rate(now))
+        // Everything that the kernel has counted until now was added before.
+        self.below.0.update(0, now);
+        self.below.1.update(0, now);
+        (self.packets.rate(now) + self.below.0.rate(now), self.bytes.rate(now) + self.below.1.rate(now))
     }
 }
 
@@ -263,6 +272,25 @@ impl Lifecycle for Counter {
     }
 }
 
+impl InKernel for Counter {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        if self.args.count_call.is_some() || self.args.byte_count_call.is_some() {
+            return Err("it has COUNT_CALL or BYTE_COUNT_CALL".into());
+        }
+        let length = code.length();
+        code.count("count");
+        code.count_at("byte_count", 0, length);
+        code.next(0);
+        Ok(())
+    }
+    /// The code in the kernel does not measure rates, so what it has counted is spread over the time since the last call.
+    fn counted(&mut self, name: &str, more: u64, now: i64) {
+        let below = &mut self.rates.below;
+        let rate = if name == "count" { &mut below.0 } else { &mut below.1 };
+        rate.spread(more, now);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -299,6 +327,22 @@ mod tests {
         p.set_anno_u32(castanet_element::spec::anno::EXTRA_LENGTH, 90);
         kit.act1(p);
         assert_eq!(kit.read("byte_count").unwrap(), "10");
+    }
+
+    #[test]
+    fn rates_include_the_kernel() {
+        let mut kit = Kit::<Counter>::new("").unwrap();
+        for second in 1..=5 {
+            let now = second * 1_000_000_000;
+            kit.at(now);
+            InKernel::counted(&mut kit.element, "count", 50_000, now);
+            InKernel::counted(&mut kit.element, "byte_count", 5_000_000, now);
+        }
+        let read = |kit: &mut Kit<Counter>, handler| kit.read(handler).unwrap().parse::<f64>().unwrap();
+        assert!((read(&mut kit, "rate") - 50_000.0).abs() < 50.0);
+        assert!((read(&mut kit, "byte_rate") - 5_000_000.0).abs() < 5_000.0);
+        kit.at(6_000_000_000);
+        assert!(read(&mut kit, "rate") < 10.0);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! HashSwitch: chooses an output by a hash of packet bytes.
 
+use castanet_element::kernel::{Arithmetic, Code, Lowered, Refused, Size, Test};
 use castanet_element::prelude::*;
 
 /// Sends packets to outputs by a hash of some of their bytes, so that packets with equal bytes take the same output.
@@ -20,6 +21,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "HashSwitch", aliases("HashDemux"), ports = "1/1-", processing = "h/h", packets = "any/same")]
 #[class(workers = replicate, build, depends = packet)]
+#[class(kernel)]
 pub struct HashSwitch {
     args: Args,
     /// The offset after the last byte that the hash includes.
@@ -64,6 +66,9 @@ fn sum(bytes: &[u8]) -> u32 {
     rest.iter().fold(sum, |sum, &b| sum.wrapping_add(b.into()))
 }
 
+/// The largest LENGTH in the kernel.
+const LONGEST: u32 = 64;
+
 impl HashSwitch {
     #[inline(always)]
     fn output(&self, p: &Packet) -> usize {
@@ -84,6 +89,40 @@ impl Element for HashSwitch {
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
         cx.emit(self.output(&p), p);
+    }
+}
+
+impl InKernel for HashSwitch {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        if self.args.length > LONGEST {
+            return Err("LENGTH is too large".into());
+        }
+        let at = i32::try_from(self.args.offset).map_err(|_| Refused("OFFSET is too large".into()))?;
+        let short = code.label();
+        code.need_at(at, self.args.length, short);
+        let sum = code.load(at, Size::Byte);
+        for skip in 1..self.args.length {
+            let byte = code.load(at + skip as i32, Size::Byte);
+            code.compute_into(sum, Arithmetic::Add, sum, byte);
+        }
+        match self.outputs {
+            n @ (2 | 4 | 8) => {
+                let high = code.compute(Arithmetic::ShiftRight, sum, 4u32);
+                code.compute_into(sum, Arithmetic::Xor, sum, high);
+                code.compute_into(sum, Arithmetic::And, sum, n - 1);
+            }
+            n => code.compute_into(sum, Arithmetic::Remainder, sum, n),
+        }
+        for output in 1..self.outputs {
+            let other = code.label();
+            code.branch(sum, Test::Differ, output, other);
+            code.next(output as usize);
+            code.bind(other);
+        }
+        code.next(0);
+        code.bind(short);
+        code.next(0);
+        Ok(())
     }
 }
 

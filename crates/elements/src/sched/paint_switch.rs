@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PaintSwitch: chooses an output by colour.
 
+use castanet_element::kernel::{Code, Lowered, Size, Test};
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
@@ -25,6 +26,7 @@ const ALL: u8 = 255;
 #[class(ledger(makes))]
 #[class(name = "PaintSwitch", ports = "1/-", processing = "h/h", packets = "any/same")]
 #[class(workers = replicate, build, copies, drops(OtherPaint, NoBuffer), depends = packet)]
+#[class(kernel)]
 pub struct PaintSwitch {
     args: Args,
     outputs: usize,
@@ -67,6 +69,25 @@ impl Element for PaintSwitch {
             ALL => self.to_all(p, cx),
             colour => cx.emit_or(colour.into(), p, Reason::OtherPaint),
         }
+    }
+}
+
+impl InKernel for PaintSwitch {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        // XDP cannot copy a packet, so a packet for all outputs goes up.
+        let all = code.label();
+        let paint = code.annotation(self.args.anno.0, Size::Byte);
+        code.branch(paint, Test::Equal, u32::from(ALL), all);
+        for port in 0..self.outputs.min(usize::from(ALL)) {
+            let other = code.label();
+            code.branch(paint, Test::Differ, port as u32, other);
+            code.next_or(port, Reason::OtherPaint as u16);
+            code.bind(other);
+        }
+        code.drop(Reason::OtherPaint as u16);
+        code.bind(all);
+        code.up();
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RandomSwitch: chooses an output at random.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Sends each packet to one of the outputs, all equally likely.
@@ -19,6 +20,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "RandomSwitch", ports = "1/1-", processing = "h/h", packets = "any/same")]
 #[class(workers = replicate, build, depends = order)]
+#[class(kernel)]
 pub struct RandomSwitch {
     outputs: u64,
     random: Random,
@@ -39,6 +41,12 @@ impl Element for RandomSwitch {
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
         cx.emit(self.random.below(self.outputs) as usize, p);
+    }
+}
+
+impl InKernel for RandomSwitch {
+    fn lower(&self, _: u32, _: &mut Code<'_>) -> Lowered {
+        Err("its random numbers are those of user level".into())
     }
 }
 

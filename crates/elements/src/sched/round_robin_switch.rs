@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RoundRobinSwitch: sends packets to the outputs in turn.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Sends each packet to the next output: 0, 1, ..., and 0 again.
@@ -17,6 +18,7 @@ use castanet_element::prelude::*;
 #[class(name = "RoundRobinSwitch", ports = "1/1-", processing = "h/h", packets = "any/same")]
 #[class(workers = replicate, build, lifecycle)]
 #[class(takes_state = "whose turn it is", depends = order)]
+#[class(kernel)]
 pub struct RoundRobinSwitch {
     outputs: usize,
     next: usize,
@@ -46,6 +48,12 @@ impl Element for RoundRobinSwitch {
         let output = self.next;
         self.next = if output + 1 < self.outputs { output + 1 } else { 0 };
         cx.emit(output, p);
+    }
+}
+
+impl InKernel for RoundRobinSwitch {
+    fn lower(&self, _: u32, _: &mut Code<'_>) -> Lowered {
+        Err("packets at user level take turns with those in the kernel".into())
     }
 }
 

@@ -55,6 +55,13 @@ impl Random {
                 frame.extend(self.of(&[[0x86, 0xdd], [0x81, 0], [9, 9]]));
                 frame.extend((0..self.below(60)).map(|i| i as u8));
             }
+            2 if self.one_in(2) => {
+                frame.extend([0x81, 0]);
+                frame.extend(self.of(&[[0, 0], [0, 7], [0xa0, 7], [0x10, 0], [0x5f, 0xff]]));
+                frame.extend([8, 0]);
+                let ip = self.ip();
+                frame.extend(ip);
+            }
             _ => {
                 frame.extend([8, 0]);
                 let ip = self.ip();
@@ -109,10 +116,13 @@ impl Random {
         );
         let sum = checksum(&ip);
         ip[10..12].copy_from_slice(&sum.to_be_bytes());
-        ip.extend((0..payload).map(|i| match i {
-            0 | 2 => 0,
-            1 | 3 => self.of(&[22, 53, 80, 8]),
-            13 => self.of(&[2, 0x10, 0x12]),
+        // A UDP checksum of 0 means none, and 0xffff is a computed one of 0 (RFC 768).
+        let sum = self.of(&[None, None, Some(0), Some(0xff)]);
+        ip.extend((0..payload).map(|i| match (i, sum) {
+            (6 | 7, Some(sum)) => sum,
+            (0 | 2, _) => 0,
+            (1 | 3, _) => self.of(&[22, 53, 80, 8]),
+            (13, _) => self.of(&[2, 0x10, 0x12]),
             _ => self.next() as u8,
         }));
         ip

@@ -46,6 +46,8 @@ struct Side {
     programs: HashMap<String, Vec<Instruction>>,
     counters: Vec<Vec<Counter>>,
     devices: Vec<String>,
+    /// The number of frames that elements of former programs have discarded.
+    discarded: u64,
     /// Frames that came up, and frames that did not.
     ways: (u64, u64),
     /// Instructions executed for frames that did not come up.
@@ -68,6 +70,13 @@ impl Real {
         let map = ProgramMap::new("a test", MapShape { kind, key, value, entries }).unwrap();
         self.maps.push(Some(map));
     }
+}
+
+/// The number of discarded frames among counts.
+fn discarded(counts: &[(Counter, u64)]) -> u64 {
+    let discards =
+        |c: &&(Counter, u64)| matches!(c.0, Counter::Dropped(_, r) if r == Reason::Discarded as u16);
+    counts.iter().filter(discards).map(|c| c.1).sum()
 }
 
 impl World {
@@ -93,6 +102,11 @@ impl World {
     /// What was found wrong with a program.
     pub fn fault(&self) -> Option<String> {
         self.0.kernel.lock().unwrap().fault.clone()
+    }
+    /// The number of frames that elements have discarded in the kernel, as Discard does.
+    pub fn discarded(&self) -> u64 {
+        let now = discarded(&self.counts());
+        self.0.kernel.lock().unwrap().discarded + now
     }
     /// The numbers of frames that came up and that did not, and the instructions that were executed for the latter.
     pub fn ways(&self) -> (u64, u64, u64) {
@@ -150,6 +164,7 @@ impl KernelDriver for World {
             Map::devices(shared.devices.len().max(1) as u32),
         ];
         side.machine.maps[1].set(&0u32.to_ne_bytes(), &[0; 4]).unwrap();
+        side.discarded = old.discarded + discarded(&counted);
         for number in 0..shared.devices.len() as u32 {
             side.machine.maps[2].set(&number.to_ne_bytes(), &[0; 4]).unwrap();
         }
