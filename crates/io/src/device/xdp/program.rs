@@ -2,7 +2,7 @@
 //! Compiled programs: they replace the plain program that passes all frames to AF_XDP sockets.
 
 use super::steering::{Attachment, Steering};
-use crate::device::bpf::{Map, MapKind, MapShape, Operation};
+use crate::device::bpf::{Map, MapKind, MapShape, Operation, Program};
 use crate::device::error::DeviceError;
 use crate::device::facts;
 use crate::opener;
@@ -123,24 +123,28 @@ pub(crate) fn with_maps<'a>(
     renumbered(instructions, |i| Some(map(i)?.as_raw_fd().cast_unsigned()))
 }
 
+/// Loads a program, of which the maps are descriptors.
+pub(crate) fn load(device: &str, instructions: &[Operation]) -> Result<Program, DeviceError> {
+    Program::load_explained(instructions).map_err(|(e, log)| match e {
+        Errno::PERM => DeviceError::NotPermitted {
+            name: device.to_owned(),
+            doing: LOAD,
+            capability: "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN",
+        },
+        _ if log.is_empty() => DeviceError::from_errno(device, LOAD, e),
+        _ => {
+            // The last lines say what is wrong, before the statistics.
+            let lines: Vec<&str> = log.lines().filter(|l| !l.starts_with("processed ")).collect();
+            let last = lines.get(lines.len().saturating_sub(6)..).unwrap_or_default().join("; ");
+            DeviceError::Refused { name: device.to_owned(), doing: LOAD, why: last }
+        }
+    })
+}
+
 impl Attachment {
     /// Makes the device run this program. The former one goes on if the kernel refuses the new one.
     pub(crate) fn replace(&self, device: &str, instructions: &[Operation]) -> Result<(), DeviceError> {
-        let program =
-            crate::device::bpf::Program::load_explained(instructions).map_err(|(e, log)| match e {
-                Errno::PERM => DeviceError::NotPermitted {
-                    name: device.to_owned(),
-                    doing: LOAD,
-                    capability: "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN",
-                },
-                _ if log.is_empty() => DeviceError::from_errno(device, LOAD, e),
-                _ => {
-                    // The last lines say what is wrong, before the statistics.
-                    let lines: Vec<&str> = log.lines().filter(|l| !l.starts_with("processed ")).collect();
-                    let last = lines.get(lines.len().saturating_sub(6)..).unwrap_or_default().join("; ");
-                    DeviceError::Refused { name: device.to_owned(), doing: LOAD, why: last }
-                }
-            })?;
+        let program = load(device, instructions)?;
         program.replace(self.link()).map_err(|e| DeviceError::from_errno(device, LOAD, e))
     }
 }
