@@ -7,7 +7,7 @@ fn results() -> Results {
         offered,
         forwarded: Spread { median: forwarded, min: forwarded * 0.9, max: forwarded * 1.1 },
         lost: 1.0 - forwarded / offered,
-        cpu: 1234.4,
+        cpu: Spread { median: 1234.4, min: 1230.0, max: 1240.0 },
         disturbed: 0.01,
     };
     let point = |asked, offered, k, c| Point { asked, cells: vec![cell(offered, k), cell(offered, c)] };
@@ -30,6 +30,7 @@ fn results() -> Results {
                 cpu: 1000.0,
             })
             .into(),
+        programs: Vec::new(),
         notes: vec!["mind the gap".into()],
     }
 }
@@ -72,7 +73,7 @@ fn csv_and_json_say_the_same() {
     let r = results();
     let (csv, json) = (report::csv(&r), report::json(&r));
     assert_eq!(csv.lines().count(), 1 + 2 * r.points.len());
-    assert_eq!(csv.lines().nth(6), Some("castanet,0,1900000,780000,702000,858000,0.589474,1234.4"));
+    assert_eq!(csv.lines().nth(6), Some("castanet,0,1900000,780000,702000,858000,0.589474,1234.4,1230.0,1240.0,,"));
     assert_eq!(json["veth"]["points"][2]["routers"]["castanet"]["forwarded"]["median"], 780_000.0);
     assert_eq!(json["veth"]["capacities"]["kernel"]["peak"], 940_000.0);
 }
@@ -95,7 +96,7 @@ fn trials_fill_the_time() {
     let mut s = Settings {
         program: PathBuf::new(),
         part: Vec::new(),
-        routers: vec![Contender { name: "castanet".into(), configuration: String::new() }],
+        routers: vec![Contender { name: "castanet".into(), way: Way::Sockets, share: 1 }],
         seconds: 30.0,
         points: 10,
         rounds: 3,
