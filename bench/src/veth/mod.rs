@@ -113,9 +113,7 @@ impl Way {
     /// The length of the program; `None` if there is none, or it cannot be interpreted.
     fn length(&self, frame: usize) -> Option<Length> {
         match self {
-            Way::Castanet { configuration, in_kernel: true } => {
-                executed::compiled(configuration, frame).ok()
-            }
+            Way::Castanet { configuration, in_kernel: true } => executed::compiled(configuration, frame).ok(),
             Way::Forwarder => executed::forwarder(frame).ok(),
             Way::Drop => Some(executed::drop()),
             Way::Castanet { .. } | Way::Sockets => None,
@@ -284,10 +282,10 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
             [] => "the kernel's router works on the generator's processor: its ns a packet include generating it; Castanet's \
                    are those of its process"
                 .to_string(),
-            _ => format!(
-                "the kernel's router, {} work on the generator's processor: their ns a packet include generating it; those of \
+            [ref all @ .., last] => format!(
+                "{} and {last} work on the generator's processor: their ns a packet include generating it; those of \
                  others are of the router's process",
-                programs.join(" and ")
+                [&["the kernel's router"], all].concat().join(", ")
             ),
         });
     }

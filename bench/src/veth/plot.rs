@@ -15,7 +15,8 @@ pub fn svg(r: &Results) -> String {
     let across = cells().map(|c| c.offered / 1e3).fold(1.0, f64::max) * 1.02;
     let up = cells().map(|c| c.forwarded.max / 1e3).fold(1.0, f64::max) * 1.08;
     let rows = r.names.len().div_ceil(LEGENDS).max(1);
-    let chart = Chart { left: 70.0, top: 30.0 + 20.0 * rows as f64, width: 560.0, height: 380.0, most: (across, up) };
+    let chart =
+        Chart { left: 70.0, top: 30.0 + 20.0 * rows as f64, width: 560.0, height: 380.0, most: (across, up) };
     let mut out = chart::open(
         "Forwarded against offered rate",
         chart.left + chart.width + 30.0,

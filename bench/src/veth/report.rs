@@ -31,8 +31,13 @@ pub fn table(r: &Results) -> String {
         let offered = if p.asked > 0.0 { format!("{:.1}", p.asked / 1e3) } else { "flood".into() };
         let _ = write!(out, "{offered:>9}");
         for c in &p.cells {
-            let _ =
-                write!(out, "  {:>9.1}  {:>6.2}%  {:>7.0}", c.forwarded.median / 1e3, c.lost * 100.0, c.cpu.median);
+            let _ = write!(
+                out,
+                "  {:>9.1}  {:>6.2}%  {:>7.0}",
+                c.forwarded.median / 1e3,
+                c.lost * 100.0,
+                c.cpu.median
+            );
         }
         out.push('\n');
     }
@@ -56,11 +61,15 @@ pub fn table(r: &Results) -> String {
         );
     }
     let kernel = r.capacities.first().copied().unwrap_or_default();
-    for c in r.capacities.iter().skip(1) {
+    let several = r.names.len() > 2;
+    if several {
+        let _ = writeln!(out, "\n{:>width$}  {:>9}  {:>9}", "ratio", "peak", "loss-free");
+    }
+    for (name, c) in r.names.iter().zip(&r.capacities).skip(1) {
         let _ = writeln!(
             out,
             "{:>width$}  {:>9.2}  {:>9.2}",
-            "ratio",
+            if several { name } else { "ratio" },
             c.peak / kernel.peak.max(1.0),
             c.loss_free / kernel.loss_free.max(1.0)
         );
@@ -102,15 +111,23 @@ fn programs(r: &Results, out: &mut String) {
     let _ = writeln!(
         out,
         "\n{:>width$}  {:>21}  {:>8}  {:>8}  {:>8}  {:>21}  {:>8}  {:>8}  {:>8}",
-        "in the kernel", "ns a run", "executed", "of", "stayed", "ns in the flood", "kernel's", "net", "ratio",
+        "in the kernel",
+        "ns a run",
+        "executed",
+        "of",
+        "stayed",
+        "ns in the flood",
+        "kernel's",
+        "net",
+        "ratio",
         width = width.max(13)
     );
     let spread = |s: Spread| format!("{:.1} ({:.1} to {:.1})", s.median, s.min, s.max);
     let kernel = r.names.first().and_then(|name| flood(r, name)).unwrap_or_default();
     for p in &r.programs {
-        let length = p.length.map_or(["-".into(), "-".into()], |l| {
-            [l.executed.to_string(), l.instructions.to_string()]
-        });
+        let length = p
+            .length
+            .map_or(["-".into(), "-".into()], |l| [l.executed.to_string(), l.instructions.to_string()]);
         let stayed = p.stayed.map_or("-".into(), |s| format!("{:.2}%", s * 100.0));
         let cpu = flood(r, &p.name).unwrap_or_default().cpu;
         let (net, ratio) = net(r, &p.name)
@@ -138,7 +155,9 @@ fn programs(r: &Results, out: &mut String) {
 
 /// CSV with a header: one line for each rate and router.
 pub fn csv(r: &Results) -> String {
-    let mut out = String::from("router,asked,offered,forwarded,forwarded_min,forwarded_max,lost,cpu_ns,cpu_ns_min,cpu_ns_max,run_ns,executed\n");
+    let mut out = String::from(
+        "router,asked,offered,forwarded,forwarded_min,forwarded_max,lost,cpu_ns,cpu_ns_min,cpu_ns_max,run_ns,executed\n",
+    );
     for (who, name) in r.names.iter().enumerate() {
         let program = r.programs.iter().find(|p| p.name == *name);
         let time = program.map_or(String::new(), |p| format!("{:.1}", p.time.median));

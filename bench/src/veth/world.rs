@@ -60,6 +60,8 @@ pub(crate) struct Flow<'a> {
     pub from: &'a str,
     /// The destination IP address.
     pub to: &'a str,
+    /// Whether the packets end at the router's device `in`. Then this is where they arrive, not at the receiver.
+    pub ends_at_router: bool,
 }
 
 /// Connects the devices `in` and `out` of a router to the sender and the receiver. Both call their devices `name`.
@@ -149,11 +151,12 @@ impl Stream {
         (kind, worker): (&str, &str),
     ) -> Result<Stream, String> {
         let [from, to] = [ether(number, 1, 2), ether(number, 1, 1)];
-        let (sender, at) = (sender.id().to_string(), receiver.id().to_string());
+        let (end, arrives) = if flow.ends_at_router { (router, "in") } else { (receiver, name) };
+        let (sender, at) = (sender.id().to_string(), end.id().to_string());
         let length = flow.length.to_string();
         let words =
             ["send", &sender, flow.processor, how.name(), name, &length, &from, &to, flow.from, flow.to];
-        let watched = [&at, name, kind, worker];
+        let watched = [&at, arrives, kind, worker];
         let all: Vec<&str> = words.into_iter().chain(watched).collect();
         let generator = launcher.part("generator", &all)?;
         generator.line(PATIENCE)?;
@@ -161,7 +164,7 @@ impl Stream {
             let words = ["napi", &router.id().to_string(), "in"];
             launcher.part("live frames cannot be received", &words)?.wait(PATIENCE)?;
         }
-        let arrivals = Arrivals { receiver: receiver.id(), device: name.into() };
+        let arrivals = Arrivals { receiver: end.id(), device: arrives.into() };
         Ok(Stream { generator, arrivals, share: 1 })
     }
 
@@ -265,22 +268,22 @@ impl World {
             }
             _ => ("self", "0".into()),
         };
-        let flow = Flow { processor: &cpu[0], length: settings.length, from: SENDER, to: RECEIVER };
         let (streams, generator, fallback) = start_all(settings.generator, |how| {
             let start = |(number, host): (usize, &&Process)| {
                 let (kind, worker) = worker(number);
                 let name = device(number);
                 let ends = [&sender, &receiver, *host];
-                let mut stream =
-                    Stream::start(&launcher, how, (number, &name), ends, flow, (kind, &worker))?;
-                if let Some(contender) = contender(number) {
-                    stream.share = contender.share;
-                    if contender.way == Way::Drop {
-                        // The frames end at the router.
-                        stream.arrivals = Arrivals { receiver: host.id(), device: "in".into() };
-                    }
-                }
-                Ok(stream)
+                let contender = contender(number);
+                let flow = Flow {
+                    processor: &cpu[0],
+                    length: settings.length,
+                    from: SENDER,
+                    to: RECEIVER,
+                    ends_at_router: contender.is_some_and(|c| c.way == Way::Drop),
+                };
+                let share = contender.map_or(1, |c| c.share);
+                let stream = Stream::start(&launcher, how, (number, &name), ends, flow, (kind, &worker))?;
+                Ok(Stream { share, ..stream })
             };
             hosts.iter().enumerate().map(start).collect()
         })?;

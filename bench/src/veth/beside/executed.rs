@@ -24,7 +24,8 @@ pub struct Length {
 
 /// The first frame of the generator, for a router whose devices have the address 0.
 fn frame(length: usize) -> Result<Vec<u8>, String> {
-    let addresses = Addresses { ether: [[2, 0, 0, 0, 1, 2], [0; 6]], ip: [part::ip(SENDER)?, part::ip(RECEIVER)?] };
+    let addresses =
+        Addresses { ether: [[2, 0, 0, 0, 1, 2], [0; 6]], ip: [part::ip(SENDER)?, part::ip(RECEIVER)?] };
     frames(addresses, length).into_iter().next().ok_or_else(|| "no frames".into())
 }
 
@@ -79,8 +80,7 @@ fn programs(configuration: &str) -> Result<Programs, String> {
         .replace("out 10.0.1.1/24);", "out 10.0.1.1/24 0:0:0:0:0:0);");
     let loaded = Loaded::from_text("router", fixed.as_bytes(), &Vec::new(), Arc::new(Registry::new()));
     let (loaded, _) = loaded.map_err(|e| e.to_string())?;
-    let (_, programs) =
-        compile(loaded.graph, &*loaded.classes).ok_or("the configuration has errors")?;
+    let (_, programs) = compile(loaded.graph, &*loaded.classes).ok_or("the configuration has errors")?;
     Ok(programs)
 }
 

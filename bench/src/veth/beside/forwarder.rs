@@ -19,14 +19,14 @@ pub const VALUE: usize = 16;
 const ETHER_TYPE: i16 = 12;
 const IP: i16 = 14;
 const LENGTH: i16 = IP + 2;
+/// The TTL, the protocol, and the checksum.
 const TTL: i16 = IP + 8;
-const CHECKSUM: i16 = IP + 10;
 const SOURCE: i16 = IP + 12;
 const DESTINATION: i16 = IP + 16;
 const END: i32 = 34;
 /// Registers. Calls keep those from 6 on.
 const CONTEXT: u8 = 1;
-const TTL_VALUE: u8 = 6;
+const TTL_WORD: u8 = 6;
 const FRAME: u8 = 7;
 const FRAME_END: u8 = 8;
 const STACK: u8 = 10;
@@ -81,8 +81,11 @@ impl Router {
         self.check_source(&mut a, drop);
         self.route(&mut a, drop, pass);
         // RFC 1812, 5.3.1: packets with a TTL of at most 1 are not forwarded.
-        a.load(code::B, TTL_VALUE, FRAME, TTL);
-        a.jump(code::JLE, TTL_VALUE, 1, pass);
+        a.load(code::W, TTL_WORD, FRAME, TTL);
+        let live = a.label();
+        a.jump(code::JSET, TTL_WORD, u32::from_ne_bytes([0xfe, 0, 0, 0]), live);
+        a.go(pass);
+        a.place(live);
         // The next hop.
         a.load(code::W, 1, FRAME, DESTINATION);
         a.store(code::W, STACK, -4, 1);
@@ -176,30 +179,26 @@ fn check_sum(a: &mut Assembler, drop: Label) {
         a.load(code::W, 2, FRAME, IP + at);
         a.register(code::ADD, 1, 2);
     }
-    // Two folds make 17 bits of 35. A valid sum is a multiple of 65535 and stays one.
-    for (bits, mask) in [(32, None), (16, Some(0xffff)), (16, Some(0xffff))] {
+    // A sum of five words has 35 bits: after one fold it has 20, and after two it is at most 0x1000e. Only one multiple of 0xffff
+    // is in that range, besides 0.
+    for _ in 0..2 {
         a.register(code::MOV, 2, 1);
-        a.constant(code::RSH, 2, bits);
-        match mask {
-            Some(mask) => a.constant(code::AND, 1, mask),
-            None => a.put(code::ALU | code::REGISTER | code::MOV, 1, 1, 0, 0),
-        }
+        a.constant(code::RSH, 2, 16);
+        a.constant(code::AND, 1, 0xffff);
         a.register(code::ADD, 1, 2);
     }
     a.jump(code::JNE, 1, 0xffff, drop);
 }
 
-/// Decreases the TTL and the checksum with it (RFC 1624).
+/// Decreases the TTL and the checksum with it (RFC 1624). Both are in one word: the TTL is its lowest byte, and the checksum, in
+/// which the same step is an addition, its upper half. This is for little-endian processors.
 fn decrease_ttl(a: &mut Assembler) {
-    a.constant(code::ADD, TTL_VALUE, -1);
-    a.store(code::B, FRAME, TTL, TTL_VALUE);
-    a.load(code::H, 1, FRAME, CHECKSUM);
-    a.constant(code::ADD, 1, u16::from_ne_bytes([1, 0]).into());
-    // The carry, to the other end.
-    a.register(code::MOV, 2, 1);
-    a.constant(code::RSH, 2, 16);
-    a.register(code::ADD, 1, 2);
-    a.store(code::H, FRAME, CHECKSUM, 1);
+    let no_carry = a.label();
+    a.jump(code::JLT, TTL_WORD, 0xffff_0000, no_carry);
+    a.constant(code::ADD, TTL_WORD, 0x1_0000);
+    a.place(no_carry);
+    a.constant(code::ADD, TTL_WORD, 0xffff);
+    a.store(code::W, FRAME, TTL, TTL_WORD);
 }
 
 #[cfg(test)]

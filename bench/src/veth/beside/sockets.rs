@@ -34,8 +34,7 @@ pub fn forward(from: &str, to: &str) -> Result<(), String> {
         idle = if n > 0 || !packets.is_empty() { 0 } else { idle + 1 };
         if idle > LOOKS {
             idle = 0;
-            let mut fds: Vec<PollFd<'_>> =
-                receiver.fds().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+            let mut fds: Vec<PollFd<'_>> = receiver.fds().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
             poll(&mut fds, None).map_err(|e| format!("{from}: {e}"))?;
         }
     }

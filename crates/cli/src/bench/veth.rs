@@ -3,7 +3,8 @@
 
 use super::results::Results;
 use castanet_bench::veth::{
-    self, ADDRESSES, Contender, DROP, FORWARDER, Generator, NEXT_HOP, RECEIVER, SOCKETS, Settings, Way, report,
+    self, ADDRESSES, Contender, DROP, FORWARDER, Generator, NEXT_HOP, RECEIVER, SOCKETS, Settings, Way,
+    report,
 };
 use clap::{Args, ValueEnum};
 

@@ -146,7 +146,10 @@ pub fn xdp_program(name: &str) -> Result<Option<u32>, DeviceError> {
     n.query(Message::new(nl::RTM_GETLINK, 0, &head), |_, body| {
         let of_link = attributes(body.get(LINK..).unwrap_or_default());
         let xdp = of_link.filter(|(kind, _)| *kind == IFLA_XDP).flat_map(|(_, value)| attributes(value));
-        id = xdp.filter(|(kind, _)| *kind == IFLA_XDP_PROG_ID).find_map(|(_, value)| number32(value, 0)).or(id);
+        id = xdp
+            .filter(|(kind, _)| *kind == IFLA_XDP_PROG_ID)
+            .find_map(|(_, value)| number32(value, 0))
+            .or(id);
     })
     .map_err(failed)?;
     Ok(id)
