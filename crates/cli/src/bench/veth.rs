@@ -43,7 +43,7 @@ A further table shows for each program:
   stayed     the share of forwarded packets that did not leave the kernel
   net        ns of a packet in the flood, without those of xdp-drop, and the ratio to that of xdp-forwarder
 
-The receivers behind programs also drop by a program, because packets that programs forward are not yet what a host receives. With \
+Behind programs, and then also behind the kernel's router, the receiver drops packets by a program, which is cheaper. With \
 --task forward, af-xdp-bare forwards by the same AF_XDP sockets as --driver af-xdp, but without a router.";
 
 /// Closing text of `--help`.
