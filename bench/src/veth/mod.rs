@@ -6,8 +6,10 @@
 //! the routers, so that other load on the machine affects both. The generator ([`generator`]) has one CPU, and the
 //! router another. Over veth the sender's CPU also executes the receive path of the router's host. For Castanet, this
 //! path ends at the packet socket. For the kernel's router, it includes the whole router. This receive path can be
-//! moved to the router's CPU ([`Settings::steer`]).
+//! moved to the router's CPU ([`Settings::steer`]). Programs that the driver of a device runs (XDP) are also a part of this
+//! path, so they and the generator share one CPU, as the kernel's router does.
 
+pub mod beside;
 pub mod generator;
 pub mod part;
 mod plot;
@@ -19,12 +21,21 @@ pub use plot::svg;
 pub use world::{ADDRESSES, NEXT_HOP, RECEIVER};
 
 use crate::fig8::Spread;
+use beside::executed::{self, Length};
 use std::path::PathBuf;
 use std::time::Duration;
 use world::World;
 
 /// The name of the kernel's router, which is the first of all.
 pub const KERNEL: &str = "kernel";
+/// The name of the hand-written forwarder ([`Way::Forwarder`]).
+pub const FORWARDER: &str = "xdp-forwarder";
+/// The name of the program that drops all frames ([`Way::Drop`]).
+pub const DROP: &str = "xdp-drop";
+/// The name of the bare AF_XDP forwarder ([`Way::Sockets`]).
+pub const SOCKETS: &str = "af-xdp-bare";
+/// The least share of frames that must stay in the kernel, if the router runs there.
+const STAY: f64 = 0.99;
 /// The number of bisection steps in the search for the loss-free rate. They give a resolution of one percent.
 const STEPS: usize = 7;
 /// The number of trials that determine the maximum sending rate.
@@ -70,8 +81,57 @@ pub struct Settings {
 pub struct Contender {
     /// Its name in the results.
     pub name: String,
-    /// Its configuration.
-    pub configuration: String,
+    /// How it forwards.
+    pub way: Way,
+    /// It forwards one of this number of packets, and drops the others.
+    pub share: u32,
+}
+
+/// How a router forwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By `castanet run`.
+    Castanet {
+        /// The configuration.
+        configuration: String,
+        /// Whether the elements that can run in the kernel do (`--driver xdp`).
+        in_kernel: bool,
+    },
+    /// By the hand-written XDP program.
+    Forwarder,
+    /// Not at all: an XDP program drops all frames. What arrives at the program counts as forwarded.
+    Drop,
+    /// By AF_XDP sockets, without any elements.
+    Sockets,
+}
+
+impl Way {
+    /// Whether the driver of the receiving device does the work, on the CPU of the generator.
+    fn is_program(&self) -> bool {
+        matches!(self, Way::Castanet { in_kernel: true, .. } | Way::Forwarder | Way::Drop)
+    }
+    /// The length of the program; `None` if there is none, or it cannot be interpreted.
+    fn length(&self, frame: usize) -> Option<Length> {
+        match self {
+            Way::Castanet { configuration, in_kernel: true } => executed::compiled(configuration, frame).ok(),
+            Way::Forwarder => executed::forwarder(frame).ok(),
+            Way::Drop => Some(executed::drop()),
+            Way::Castanet { .. } | Way::Sockets => None,
+        }
+    }
+}
+
+/// What is known about a program that the driver of a device runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// The router's name.
+    pub name: String,
+    /// Nanoseconds of one run, as the kernel counts them.
+    pub time: Spread,
+    /// The number of its instructions, and of those that it executes for one packet.
+    pub length: Option<Length>,
+    /// For Castanet: the share of the forwarded packets that did not leave the kernel.
+    pub stayed: Option<f64>,
 }
 
 /// One trial of one router.
@@ -95,7 +155,7 @@ pub struct Cell {
     /// The share of packets lost.
     pub lost: f64,
     /// Nanoseconds of CPU time for each packet forwarded.
-    pub cpu: f64,
+    pub cpu: Spread,
     /// The share of time in which other programs occupied the CPU of generator or router.
     pub disturbed: f64,
 }
@@ -147,6 +207,8 @@ pub struct Results {
     pub points: Vec<Point>,
     /// The results of each router, in the order of `names`.
     pub capacities: Vec<Capacity>,
+    /// The programs that the driver of a device runs.
+    pub programs: Vec<Program>,
     /// Notes for the reader.
     pub notes: Vec<String>,
 }
@@ -154,7 +216,8 @@ pub struct Results {
 impl Settings {
     /// The duration of a trial, in seconds, at which all trials fit into the available time.
     fn trial(&self) -> f64 {
-        let trials = (1 + self.routers.len()) * (1 + FLOODS + (self.points + 1) * self.rounds + 2 * STEPS);
+        let trials = (1 + self.routers.len()) * (1 + FLOODS + (self.points + 1) * self.rounds + 2 * STEPS)
+            + self.routers.iter().filter(|r| r.way.is_program()).count() * self.rounds;
         (self.seconds / trials as f64 - AROUND).clamp(0.02, 10.0)
     }
 }
@@ -162,11 +225,12 @@ impl Settings {
 fn trial(world: &mut World, who: usize, rate: f64, seconds: f64) -> Result<Trial, String> {
     let (load, arrived) = world.send(who, rate, Duration::from_secs_f64(seconds))?;
     let time = load.time.as_secs_f64().max(1e-9);
+    let received = load.received as f64 * world.share(who);
     Ok(Trial {
         offered: load.sent as f64 / time,
-        forwarded: load.received as f64 / time,
-        lost: (1.0 - arrived as f64 / load.all.max(1) as f64).max(0.0),
-        cpu: load.busy.as_secs_f64() * 1e9 / load.received.max(1) as f64,
+        forwarded: received / time,
+        lost: (1.0 - arrived as f64 * world.share(who) / load.all.max(1) as f64).max(0.0),
+        cpu: load.busy.as_secs_f64() * 1e9 / received.max(1.0),
         disturbed: load.waited.as_secs_f64() / time,
     })
 }
@@ -183,7 +247,7 @@ fn cell(trials: &[Trial]) -> Cell {
         offered: median(|t| t.offered),
         forwarded: Spread::of(trials.iter().map(|t| t.forwarded)),
         lost: median(|t| t.lost),
-        cpu: median(|t| t.cpu),
+        cpu: Spread::of(trials.iter().map(|t| t.cpu)),
         disturbed: median(|t| t.disturbed),
     }
 }
@@ -212,13 +276,21 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
         notes.push(format!("packets are sent by a packet socket, which is slower than live frames: {why}"));
     }
     if !settings.steer {
-        notes.push(
-            "the kernel's router works on the generator's processor: its ns a packet include generating it; Castanet's are \
-             those of its process"
+        let programs = settings.routers.iter().filter(|r| r.way.is_program()).map(|r| r.name.as_str());
+        let programs: Vec<&str> = programs.collect();
+        notes.push(match programs[..] {
+            [] => "the kernel's router works on the generator's processor: its ns a packet include generating it; Castanet's \
+                   are those of its process"
                 .to_string(),
-        );
+            [ref all @ .., last] => format!(
+                "{} and {last} work on the generator's processor: their ns a packet include generating it; those of \
+                 others are of the router's process",
+                [&["the kernel's router"], all].concat().join(", ")
+            ),
+        });
     }
     let seconds = settings.trial();
+    let before = (0..names.len()).map(|who| world.redirected(who)).collect::<Result<Vec<_>, String>>()?;
     let mut limit = [f64::MAX, 0.0];
     for who in 0..names.len() {
         // This trial is a warm-up: its result is not used.
@@ -239,7 +311,7 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
         let cells = points.iter().filter_map(|p| p.cells.get(who));
         for cell in cells {
             if cell.forwarded.median > c.peak {
-                (c.peak, c.cpu) = (cell.forwarded.median, cell.cpu);
+                (c.peak, c.cpu) = (cell.forwarded.median, cell.cpu.median);
             }
             if cell.offered > c.overload {
                 (c.overload, c.survives) = (cell.offered, cell.forwarded.median);
@@ -250,6 +322,18 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
     let loss_free = search(&mut world, settings.tolerance, &most, seconds)?;
     for (c, rate) in capacities.iter_mut().zip(loss_free) {
         c.loss_free = rate;
+    }
+    let mut programs = count_runs(&mut world, settings, seconds)?;
+    for (who, (name, before)) in names.iter().zip(before).enumerate() {
+        let (Some(before), Some(after)) = (before, world.redirected(who)?) else { continue };
+        let arrived = after.arrived.saturating_sub(before.arrived);
+        let stayed = after.redirected.saturating_sub(before.redirected) as f64 / arrived.max(1) as f64;
+        if stayed < STAY {
+            notes.push(format!("{name}: only {:.1}% of the packets stayed in the kernel", stayed * 100.0));
+        }
+        for p in programs.iter_mut().filter(|p| p.name == *name) {
+            p.stayed = Some(stayed);
+        }
     }
     let disturbed = points.iter().flat_map(|p| &p.cells).map(|c| c.disturbed).fold(0.0, f64::max);
     if disturbed > CALM {
@@ -275,6 +359,7 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
         generator: world.generator,
         points,
         capacities,
+        programs,
         notes,
     })
 }
@@ -302,6 +387,31 @@ fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Resu
         .zip(trials)
         .map(|(asked, row)| Point { asked, cells: row.iter().map(|t| cell(t)).collect() })
         .collect())
+}
+
+/// Measures the running times of programs with the kernel's statistics, at the maximum rate. Each round measures every
+/// program once.
+fn count_runs(world: &mut World, settings: &Settings, seconds: f64) -> Result<Vec<Program>, String> {
+    let mut counters = Vec::new();
+    for (i, router) in settings.routers.iter().enumerate().filter(|(_, r)| r.way.is_program()) {
+        counters.push((i + 1, router, world.count_runs(i + 1)?, Vec::new()));
+    }
+    for _ in 0..settings.rounds.max(1) {
+        for (who, _, counter, times) in &mut counters {
+            let before = world::runs(counter)?;
+            trial(world, *who, 0.0, seconds)?;
+            let after = world::runs(counter)?;
+            let runs = after.0.saturating_sub(before.0);
+            times.push(after.1.saturating_sub(before.1) as f64 / runs.max(1) as f64);
+        }
+    }
+    let program = |(_, router, _, times): (usize, &Contender, _, Vec<f64>)| Program {
+        name: router.name.clone(),
+        time: Spread::of(times),
+        length: router.way.length(settings.length),
+        stayed: None,
+    };
+    Ok(counters.into_iter().map(program).collect())
 }
 
 /// Finds the highest loss-free rate of each router by bisection, from 0 up to its rate in `most`. A rate passes if at

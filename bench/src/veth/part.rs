@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parts of a measurement that run in subprocesses, because they need their own host or CPU.
 
+use super::beside;
 use super::generator::{self, Addresses, Arrivals, Sender, Worker};
 use crate::tcp::link::ends;
 use castanet_io::device;
@@ -15,12 +16,14 @@ fn number<T: FromStr<Err: Display>>(word: &str) -> Result<T, String> {
     word.parse().map_err(|e| format!("'{word}': {e}"))
 }
 
-fn ether(word: &str) -> Result<[u8; 6], String> {
+/// Reads an Ethernet address.
+pub(crate) fn ether(word: &str) -> Result<[u8; 6], String> {
     let bytes: Option<Vec<u8>> = word.split(':').map(|b| u8::from_str_radix(b, 16).ok()).collect();
     bytes.and_then(|b| b.try_into().ok()).ok_or_else(|| format!("'{word}' is not an Ethernet address"))
 }
 
-fn ip(word: &str) -> Result<u32, String> {
+/// Reads an IP address.
+pub(crate) fn ip(word: &str) -> Result<u32, String> {
     number::<std::net::Ipv4Addr>(word).map(std::net::Ipv4Addr::to_bits)
 }
 
@@ -32,6 +35,10 @@ fn ip(word: &str) -> Result<u32, String> {
 ///   CPU.
 /// - `steer PID DEVICE CPU` makes a CPU execute the receive path of a device.
 /// - `napi PID DEVICE` makes a device receive frames that are redirected to it.
+/// - `drop PID DEVICE` drops all frames that a device receives; `forward PID FROM TO` forwards by the hand-written program;
+///   `forward-sockets PID CPU FROM TO` forwards by bare AF_XDP sockets. All do so until their input ends.
+/// - `redirected PID DEVICE` prints the number of frames that programs have redirected to a device.
+/// - `runs PID DEVICE` counts the runs of the program of a device.
 /// - `send PID CPU packet|live DEVICE LENGTH FROM TO FROM TO RECEIVER DEVICE cpu|pid|self N` is the generator.
 ///   It runs on a host and CPU, and sends on a device with these Ethernet and IP addresses. The remaining words
 ///   say what it observes.
@@ -62,6 +69,28 @@ pub fn run(words: &[String]) -> Result<(), String> {
         ["napi", pid, device] => {
             namespace::enter(number(pid)?).map_err(text)?;
             device::receive_by_napi(device).map_err(|e| e.to_string())
+        }
+        ["drop", pid, device] => {
+            namespace::enter(number(pid)?).map_err(text)?;
+            beside::drop_frames(device)
+        }
+        ["forward", pid, from, to] => {
+            namespace::enter(number(pid)?).map_err(text)?;
+            beside::forward(from, to)
+        }
+        ["forward-sockets", pid, cpu, from, to] => {
+            namespace::pin(number(cpu)?).map_err(text)?;
+            namespace::enter(number(pid)?).map_err(text)?;
+            beside::forward_by_sockets(from, to)
+        }
+        ["redirected", pid, device] => {
+            namespace::enter(number(pid)?).map_err(text)?;
+            println!("{}", beside::redirected(device));
+            Ok(())
+        }
+        ["runs", pid, device] => {
+            namespace::enter(number(pid)?).map_err(text)?;
+            beside::count_runs(device)
         }
         ["send", pid, cpu, how, device, length, e0, e1, i0, i1, receiver, received, kind, worker] => {
             namespace::pin(number(cpu)?).map_err(text)?;

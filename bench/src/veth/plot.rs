@@ -5,14 +5,18 @@ use super::Results;
 use crate::chart::{self, Chart};
 use std::fmt::Write;
 
-const COLORS: [&str; 4] = ["#c9a227", "#2f6f8f", "#9c3d54", "#4f7a3a"];
+const COLORS: [&str; 7] = ["#c9a227", "#2f6f8f", "#9c3d54", "#4f7a3a", "#6b5b95", "#d2691e", "#777"];
+/// The number of legends in a row.
+const LEGENDS: usize = 3;
 
 /// Draws forwarded against offered rates, in thousands of packets per second.
 pub fn svg(r: &Results) -> String {
     let cells = || r.points.iter().flat_map(|p| &p.cells);
     let across = cells().map(|c| c.offered / 1e3).fold(1.0, f64::max) * 1.02;
     let up = cells().map(|c| c.forwarded.max / 1e3).fold(1.0, f64::max) * 1.08;
-    let chart = Chart { left: 70.0, top: 50.0, width: 560.0, height: 380.0, most: (across, up) };
+    let rows = r.names.len().div_ceil(LEGENDS).max(1);
+    let chart =
+        Chart { left: 70.0, top: 30.0 + 20.0 * rows as f64, width: 560.0, height: 380.0, most: (across, up) };
     let mut out = chart::open(
         "Forwarded against offered rate",
         chart.left + chart.width + 30.0,
@@ -44,8 +48,9 @@ pub fn svg(r: &Results) -> String {
             chart.mark(&mut out, (offered, median), 3.5, color, &says);
         }
         let free = r.capacities.get(who).map_or(0.0, |c| c.loss_free / 1e3);
-        let apart = 600.0 / r.names.len().max(1) as f64;
-        let at = (chart.left + 20.0 + apart * who as f64, 20.0);
+        let apart = 600.0 / r.names.len().clamp(1, LEGENDS) as f64;
+        let (row, column) = (who / LEGENDS, who % LEGENDS);
+        let at = (chart.left + 20.0 + apart * column as f64, 20.0 + 20.0 * row as f64);
         chart::legend(&mut out, at, color, &format!("{name} (loss-free to {free:.0})"));
     }
     out.push_str(chart::CLOSE);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Formats results as a table, CSV or JSON.
 
-use super::{Cell, Results};
+use super::{Cell, DROP, FORWARDER, Results};
+use crate::fig8::Spread;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -30,8 +31,13 @@ pub fn table(r: &Results) -> String {
         let offered = if p.asked > 0.0 { format!("{:.1}", p.asked / 1e3) } else { "flood".into() };
         let _ = write!(out, "{offered:>9}");
         for c in &p.cells {
-            let _ =
-                write!(out, "  {:>9.1}  {:>6.2}%  {:>7.0}", c.forwarded.median / 1e3, c.lost * 100.0, c.cpu);
+            let _ = write!(
+                out,
+                "  {:>9.1}  {:>6.2}%  {:>7.0}",
+                c.forwarded.median / 1e3,
+                c.lost * 100.0,
+                c.cpu.median
+            );
         }
         out.push('\n');
     }
@@ -55,15 +61,20 @@ pub fn table(r: &Results) -> String {
         );
     }
     let kernel = r.capacities.first().copied().unwrap_or_default();
-    for c in r.capacities.iter().skip(1) {
+    let several = r.names.len() > 2;
+    if several {
+        let _ = writeln!(out, "\n{:>width$}  {:>9}  {:>9}", "ratio", "peak", "loss-free");
+    }
+    for (name, c) in r.names.iter().zip(&r.capacities).skip(1) {
         let _ = writeln!(
             out,
             "{:>width$}  {:>9.2}  {:>9.2}",
-            "ratio",
+            if several { name } else { "ratio" },
             c.peak / kernel.peak.max(1.0),
             c.loss_free / kernel.loss_free.max(1.0)
         );
     }
+    programs(r, &mut out);
     let _ = writeln!(
         out,
         "\nloss-free: at most {}% lost; overload: the greatest rate offered, and what is forwarded then",
@@ -75,16 +86,97 @@ pub fn table(r: &Results) -> String {
     out
 }
 
+/// The results of a router when the generator sends as many packets as it can.
+fn flood(r: &Results, name: &str) -> Option<Cell> {
+    let who = r.names.iter().position(|n| n == name)?;
+    r.points.last()?.cells.get(who).copied()
+}
+
+/// The time of a packet in the flood, without that of a packet that is dropped at once: that of a router, in nanoseconds, and its
+/// ratio to that of the hand-written forwarder.
+fn net(r: &Results, name: &str) -> Option<(f64, f64)> {
+    let drop = flood(r, DROP)?.cpu.median;
+    let of = |name| Some(flood(r, name)?.cpu.median - drop);
+    let (own, hand) = (of(name)?, of(FORWARDER)?);
+    Some((own, if hand > 0.0 { own / hand } else { 0.0 }))
+}
+
+/// The table of programs.
+fn programs(r: &Results, out: &mut String) {
+    if r.programs.is_empty() {
+        return;
+    }
+    let width = r.programs.iter().map(|p| p.name.len()).fold(9, usize::max);
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "\n{:>width$}  {:>21}  {:>8}  {:>8}  {:>8}  {:>21}  {:>8}  {:>8}  {:>8}",
+        "in the kernel",
+        "ns a run",
+        "executed",
+        "of",
+        "stayed",
+        "ns in the flood",
+        "kernel's",
+        "net",
+        "ratio",
+        width = width.max(13)
+    );
+    let spread = |s: Spread| format!("{:.1} ({:.1} to {:.1})", s.median, s.min, s.max);
+    let kernel = r.names.first().and_then(|name| flood(r, name)).unwrap_or_default();
+    for p in &r.programs {
+        let length = p
+            .length
+            .map_or(["-".into(), "-".into()], |l| [l.executed.to_string(), l.instructions.to_string()]);
+        let stayed = p.stayed.map_or("-".into(), |s| format!("{:.2}%", s * 100.0));
+        let cpu = flood(r, &p.name).unwrap_or_default().cpu;
+        let (net, ratio) = net(r, &p.name)
+            .map_or(("-".into(), "-".into()), |(n, ratio)| (format!("{n:.1}"), format!("{ratio:.2}")));
+        let _ = writeln!(
+            out,
+            "{:>width$}  {:>21}  {:>8}  {:>8}  {stayed:>8}  {:>21}  {:>8.2}  {net:>8}  {ratio:>8}",
+            p.name,
+            spread(p.time),
+            length[0],
+            length[1],
+            spread(cpu),
+            kernel.cpu.median / cpu.median.max(1e-9),
+            width = width.max(13)
+        );
+    }
+    let _ = writeln!(
+        out,
+        "\nns a run: of the program alone, with the kernel's counting (BPF_ENABLE_STATS); executed: instructions for one packet, of \
+         the program's\nstayed: packets that did not leave the kernel; ns in the flood: of the processor of generator and router, \
+         for each packet\nkernel's: the ns of the kernel's router, as a multiple; net: ns in the flood without those of {DROP}; \
+         ratio: net, as a multiple of {FORWARDER}'s"
+    );
+}
+
 /// CSV with a header: one line for each rate and router.
 pub fn csv(r: &Results) -> String {
-    let mut out = String::from("router,asked,offered,forwarded,forwarded_min,forwarded_max,lost,cpu_ns\n");
+    let mut out = String::from(
+        "router,asked,offered,forwarded,forwarded_min,forwarded_max,lost,cpu_ns,cpu_ns_min,cpu_ns_max,run_ns,executed\n",
+    );
     for (who, name) in r.names.iter().enumerate() {
+        let program = r.programs.iter().find(|p| p.name == *name);
+        let time = program.map_or(String::new(), |p| format!("{:.1}", p.time.median));
+        let executed = program.and_then(|p| p.length).map_or(String::new(), |l| l.executed.to_string());
         for p in &r.points {
             let c = p.cells.get(who).copied().unwrap_or_default();
+            let (forwarded, cpu) = (c.forwarded, c.cpu);
             let _ = writeln!(
                 out,
-                "{name},{:.0},{:.0},{:.0},{:.0},{:.0},{:.6},{:.1}",
-                p.asked, c.offered, c.forwarded.median, c.forwarded.min, c.forwarded.max, c.lost, c.cpu
+                "{name},{:.0},{:.0},{:.0},{:.0},{:.0},{:.6},{:.1},{:.1},{:.1},{time},{executed}",
+                p.asked,
+                c.offered,
+                forwarded.median,
+                forwarded.min,
+                forwarded.max,
+                c.lost,
+                cpu.median,
+                cpu.min,
+                cpu.max
             );
         }
     }
@@ -98,7 +190,9 @@ pub fn json(r: &Results) -> Value {
             "offered": c.offered,
             "forwarded": { "median": c.forwarded.median, "min": c.forwarded.min, "max": c.forwarded.max },
             "lost": c.lost,
-            "cpu_ns": c.cpu,
+            "cpu_ns": c.cpu.median,
+            "cpu_ns_min": c.cpu.min,
+            "cpu_ns_max": c.cpu.max,
             "disturbed": c.disturbed,
         })
     };
@@ -119,6 +213,19 @@ pub fn json(r: &Results) -> Value {
             "cpu_ns": c.cpu,
         })
     });
+    let programs = r.programs.iter().map(|p| {
+        let net = net(r, &p.name);
+        let program = json!({
+            "run_ns": { "median": p.time.median, "min": p.time.min, "max": p.time.max },
+            "executed": p.length.map(|l| l.executed),
+            "instructions": p.length.map(|l| l.instructions),
+            "stayed": p.stayed,
+            "net_ns": net.map(|n| n.0),
+            "net_ratio": net.map(|n| n.1),
+        });
+        (p.name.clone(), program)
+    });
+    let programs = Value::Object(programs.collect());
     json!({ "veth": {
         "length": r.length,
         "rounds": r.rounds,
@@ -129,6 +236,7 @@ pub fn json(r: &Results) -> Value {
         "generator": r.generator.name(),
         "points": points.collect::<Vec<_>>(),
         "capacities": capacities,
+        "programs": programs,
         "notes": r.notes,
     } })
 }

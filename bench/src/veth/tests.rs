@@ -7,7 +7,7 @@ fn results() -> Results {
         offered,
         forwarded: Spread { median: forwarded, min: forwarded * 0.9, max: forwarded * 1.1 },
         lost: 1.0 - forwarded / offered,
-        cpu: 1234.4,
+        cpu: Spread { median: 1234.4, min: 1230.0, max: 1240.0 },
         disturbed: 0.01,
     };
     let point = |asked, offered, k, c| Point { asked, cells: vec![cell(offered, k), cell(offered, c)] };
@@ -30,6 +30,7 @@ fn results() -> Results {
                 cpu: 1000.0,
             })
             .into(),
+        programs: Vec::new(),
         notes: vec!["mind the gap".into()],
     }
 }
@@ -61,10 +62,40 @@ fn further_routers_get_columns_and_ratios() {
     let text = report::table(&r);
     let rates: Vec<&str> = text.lines().skip(4).take(4).collect();
     assert!(rates.iter().all(|l| l.len() == rates[0].len()), "{text}");
-    let ratios: Vec<_> = text.lines().filter(|l| l.trim_start().starts_with("ratio")).collect();
+    let ratios: Vec<_> = text.lines().skip_while(|l| !l.trim_start().starts_with("ratio")).skip(1).collect();
     assert!(ratios[0].ends_with("0.85") && ratios[1].contains(" 1.70 "), "{text}");
     assert_eq!(report::csv(&r).lines().count(), 1 + 3 * r.points.len());
     assert_eq!(svg(&r).matches("<polyline").count(), 4);
+}
+
+#[test]
+fn programs_are_beside_the_table() {
+    let mut r = results();
+    let cell = |ns: f64| Cell { cpu: Spread { median: ns, min: ns, max: ns }, ..r.points[2].cells[1] };
+    let cells = [cell(150.0), cell(130.0), cell(100.0)];
+    for (i, name) in ["castanet-xdp", FORWARDER, DROP].into_iter().enumerate() {
+        r.names.push(name.into());
+        r.capacities.push(r.capacities[1]);
+        r.points.iter_mut().for_each(|p| p.cells.push(cells[i]));
+        r.programs.push(Program {
+            name: name.into(),
+            time: Spread { median: 40.0, min: 39.0, max: 42.0 },
+            length: Some(Length { instructions: 800, executed: 130 }),
+            stayed: (i == 0).then_some(0.9999),
+        });
+    }
+    let text = report::table(&r);
+    let line = text.lines().find(|l| l.contains("40.0 (39.0 to 42.0)")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[0], "castanet-xdp");
+    assert_eq!(words[5..8], ["130", "800", "99.99%"]);
+    assert_eq!(words[words.len() - 3..], ["8.23", "50.0", "1.67"]);
+    assert!(report::csv(&r).lines().any(|l| l.starts_with("castanet-xdp,") && l.ends_with(",40.0,130")));
+    let json = &report::json(&r)["veth"]["programs"];
+    assert_eq!(json["castanet-xdp"]["net_ns"], 50.0);
+    assert_eq!(json[FORWARDER]["stayed"], serde_json::Value::Null);
+    // Six routers have two rows of legends.
+    assert!(svg(&r).contains("y=\"40\""), "{}", svg(&r));
 }
 
 #[test]
@@ -72,7 +103,10 @@ fn csv_and_json_say_the_same() {
     let r = results();
     let (csv, json) = (report::csv(&r), report::json(&r));
     assert_eq!(csv.lines().count(), 1 + 2 * r.points.len());
-    assert_eq!(csv.lines().nth(6), Some("castanet,0,1900000,780000,702000,858000,0.589474,1234.4"));
+    assert_eq!(
+        csv.lines().nth(6),
+        Some("castanet,0,1900000,780000,702000,858000,0.589474,1234.4,1230.0,1240.0,,")
+    );
     assert_eq!(json["veth"]["points"][2]["routers"]["castanet"]["forwarded"]["median"], 780_000.0);
     assert_eq!(json["veth"]["capacities"]["kernel"]["peak"], 940_000.0);
 }
@@ -95,7 +129,7 @@ fn trials_fill_the_time() {
     let mut s = Settings {
         program: PathBuf::new(),
         part: Vec::new(),
-        routers: vec![Contender { name: "castanet".into(), configuration: String::new() }],
+        routers: vec![Contender { name: "castanet".into(), way: Way::Sockets, share: 1 }],
         seconds: 30.0,
         points: 10,
         rounds: 3,

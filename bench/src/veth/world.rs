@@ -2,7 +2,7 @@
 //! The hosts of a measurement: a sender, the routers, and a receiver behind all of them.
 
 use super::generator::{Arrivals, Generator, Load};
-use super::{KERNEL, Settings};
+use super::{Contender, KERNEL, Settings, Way};
 use crate::launch::{Launcher, PATIENCE};
 use crate::process::Process;
 use std::time::{Duration, Instant};
@@ -27,16 +27,21 @@ pub const NEXT_HOP: &str = "02:00:00:00:00:ff";
 /// The receiver's IP address, the destination of the packets.
 pub const RECEIVER: &str = "10.0.1.2";
 /// The sender's IP address.
-const SENDER: &str = "10.0.0.2";
+pub(super) const SENDER: &str = "10.0.0.2";
 /// The routers' addresses on their devices, `in` and `out`.
 pub const ADDRESSES: [(&str, &str); 2] = [("in", "10.0.0.1/24"), ("out", "10.0.1.1/24")];
 
 /// The processes of a measurement.
 pub struct World {
+    launcher: Launcher,
     /// The names of the routers, and the packets through each.
     streams: Vec<(String, Stream)>,
     /// The processes of all routers but the kernel's.
     routers: Vec<Process>,
+    /// The hosts of these routers, as process IDs, and whether the routers are Castanet's in the kernel.
+    places: Vec<(u32, bool)>,
+    /// The programs that drop what arrives.
+    _sinks: Vec<Process>,
     _hosts: Vec<Process>,
     /// The method of packet generation.
     pub generator: Generator,
@@ -55,6 +60,8 @@ pub(crate) struct Flow<'a> {
     pub from: &'a str,
     /// The destination IP address.
     pub to: &'a str,
+    /// Whether the packets end at the router's device `in`. Then this is where they arrive, not at the receiver.
+    pub ends_at_router: bool,
 }
 
 /// Connects the devices `in` and `out` of a router to the sender and the receiver. Both call their devices `name`.
@@ -83,6 +90,50 @@ pub(crate) fn join(
 pub(crate) struct Stream {
     generator: Process,
     arrivals: Arrivals,
+    /// One of this number of packets is to arrive.
+    share: u32,
+}
+
+/// What a router in the kernel has forwarded.
+#[derive(Clone, Copy, Debug)]
+pub struct Redirected {
+    /// The number of frames that its program has redirected to the device `out`.
+    pub redirected: u64,
+    /// The number of frames that have arrived at the receiver.
+    pub arrived: u64,
+}
+
+/// The number of runs of a program, and their time in nanoseconds, from a part that counts them.
+pub(super) fn runs(counter: &mut Process) -> Result<(u64, u64), String> {
+    counter.tell("")?;
+    let line = counter.line(PATIENCE)?;
+    let numbers = line.split_once(' ').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    numbers.ok_or_else(|| format!("counter of runs: '{line}'"))
+}
+
+/// Starts a router on a host.
+fn start_router(
+    launcher: &Launcher,
+    host: &Process,
+    processor: usize,
+    router: &Contender,
+) -> Result<Process, String> {
+    let (pid, cpu) = (host.id().to_string(), processor.to_string());
+    let part = |words: &[&str]| {
+        let process = launcher.part(&router.name, words)?;
+        process.line(PATIENCE)?;
+        Ok(process)
+    };
+    match &router.way {
+        Way::Castanet { configuration, in_kernel } => {
+            let driver: &[&str] = if *in_kernel { &["--driver", "xdp"] } else { &[] };
+            let words = [driver, &["--expression", configuration]].concat();
+            launcher.castanet(host, Some(processor), &words)
+        }
+        Way::Forwarder => part(&["forward", &pid, "in", "out"]),
+        Way::Drop => part(&["drop", &pid, "in"]),
+        Way::Sockets => part(&["forward-sockets", &pid, &cpu, "in", "out"]),
+    }
 }
 
 impl Stream {
@@ -100,11 +151,12 @@ impl Stream {
         (kind, worker): (&str, &str),
     ) -> Result<Stream, String> {
         let [from, to] = [ether(number, 1, 2), ether(number, 1, 1)];
-        let (sender, at) = (sender.id().to_string(), receiver.id().to_string());
+        let (end, arrives) = if flow.ends_at_router { (router, "in") } else { (receiver, name) };
+        let (sender, at) = (sender.id().to_string(), end.id().to_string());
         let length = flow.length.to_string();
         let words =
             ["send", &sender, flow.processor, how.name(), name, &length, &from, &to, flow.from, flow.to];
-        let watched = [&at, name, kind, worker];
+        let watched = [&at, arrives, kind, worker];
         let all: Vec<&str> = words.into_iter().chain(watched).collect();
         let generator = launcher.part("generator", &all)?;
         generator.line(PATIENCE)?;
@@ -112,7 +164,8 @@ impl Stream {
             let words = ["napi", &router.id().to_string(), "in"];
             launcher.part("live frames cannot be received", &words)?.wait(PATIENCE)?;
         }
-        Ok(Stream { generator, arrivals: Arrivals { receiver: receiver.id(), device: name.into() } })
+        let arrivals = Arrivals { receiver: end.id(), device: arrives.into() };
+        Ok(Stream { generator, arrivals, share: 1 })
     }
 
     /// Sends packets, and waits until no more of them arrive. Returns the generator's counts and times of the trial, and the
@@ -126,7 +179,8 @@ impl Stream {
         let load = Load::parse(&line).ok_or_else(|| format!("generator: '{line}'"))?;
         let (mut last, mut moved) = (self.arrivals.count()?, Instant::now());
         let deadline = moved + DRAIN;
-        while last < load.before.saturating_add(load.all)
+        let expected = load.all / u64::from(self.share.max(1));
+        while last < load.before.saturating_add(expected)
             && moved.elapsed() < STILL
             && Instant::now() < deadline
         {
@@ -190,32 +244,59 @@ impl World {
             let words = ["steer", &router.id().to_string(), "in", &cpu[1]];
             launcher.part("receive processing cannot be steered", &words)?.wait(PATIENCE)?;
         }
-        let routers = others.iter().zip(&settings.routers).map(|(host, router)| {
-            launcher.castanet(host, Some(processor), &["--expression", &router.configuration])
-        });
+        let routers = others.iter().zip(&settings.routers);
+        let routers = routers.map(|(host, router)| start_router(&launcher, host, processor, router));
         let routers = routers.collect::<Result<Vec<Process>, String>>()?;
+        // A veth accepts redirected frames only if its other end receives by NAPI, as it does with a program. The program is
+        // also the earliest place at which the receiver can drop frames. The kernel's router is compared with programs, so it
+        // gets the same receiver as they, which makes it faster.
+        let redirects = |r: &Contender| r.way.is_program() && r.way != Way::Drop;
+        let any = settings.routers.iter().any(redirects);
+        let in_kernel = std::iter::once(any).chain(settings.routers.iter().map(redirects));
+        let sinks = (0..).zip(in_kernel).filter(|(_, in_kernel)| *in_kernel).map(|(number, _)| {
+            let words = ["drop", &receiver.id().to_string(), &device(number)];
+            let sink = launcher.part("redirected frames cannot be received", &words)?;
+            sink.line(PATIENCE)?;
+            Ok(sink)
+        });
+        let sinks = sinks.collect::<Result<Vec<Process>, String>>()?;
 
         // The CPU time of a process is exact. The busy time of a CPU includes other programs, but is necessary if that
         // CPU also executes the receive path.
+        let contender = |who: usize| who.checked_sub(1).and_then(|i| settings.routers.get(i));
         let worker = |who: usize| match who.checked_sub(1).and_then(|i| routers.get(i)) {
             _ if settings.steer => ("cpu", cpu[1].clone()),
-            None => ("self", "0".into()),
-            Some(router) => ("pid", router.id().to_string()),
+            Some(router) if contender(who).is_some_and(|c| !c.way.is_program()) => {
+                ("pid", router.id().to_string())
+            }
+            _ => ("self", "0".into()),
         };
-        let flow = Flow { processor: &cpu[0], length: settings.length, from: SENDER, to: RECEIVER };
         let (streams, generator, fallback) = start_all(settings.generator, |how| {
             let start = |(number, host): (usize, &&Process)| {
                 let (kind, worker) = worker(number);
                 let name = device(number);
                 let ends = [&sender, &receiver, *host];
-                Stream::start(&launcher, how, (number, &name), ends, flow, (kind, &worker))
+                let contender = contender(number);
+                let flow = Flow {
+                    processor: &cpu[0],
+                    length: settings.length,
+                    from: SENDER,
+                    to: RECEIVER,
+                    ends_at_router: contender.is_some_and(|c| c.way == Way::Drop),
+                };
+                let share = contender.map_or(1, |c| c.share);
+                let stream = Stream::start(&launcher, how, (number, &name), ends, flow, (kind, &worker))?;
+                Ok(Stream { share, ..stream })
             };
             hosts.iter().enumerate().map(start).collect()
         })?;
         let streams = names.iter().map(ToString::to_string).zip(streams).collect();
+        let is_ours = |r: &Contender| matches!(r.way, Way::Castanet { in_kernel: true, .. });
+        let places = others.iter().map(Process::id).zip(settings.routers.iter().map(is_ours)).collect();
         let mut all = vec![kernel, sender, receiver];
         all.extend(others);
-        let mut world = World { streams, routers, _hosts: all, generator, fallback };
+        let mut world =
+            World { launcher, streams, routers, places, _sinks: sinks, _hosts: all, generator, fallback };
         for who in 0..world.streams.len() {
             world.await_router(who)?;
         }
@@ -225,6 +306,36 @@ impl World {
     /// The names of the routers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.streams.iter().map(|s| s.0.as_str())
+    }
+
+    /// A router forwards one of this number of packets.
+    pub fn share(&self, who: usize) -> f64 {
+        self.streams.get(who).map_or(1.0, |s| f64::from(s.1.share.max(1)))
+    }
+
+    /// What a router of Castanet in the kernel has forwarded; `None` for other routers.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn redirected(&self, who: usize) -> Result<Option<Redirected>, String> {
+        let place = who.checked_sub(1).and_then(|i| self.places.get(i));
+        let (Some((pid, true)), Some((_, stream))) = (place, self.streams.get(who)) else { return Ok(None) };
+        let part = self.launcher.part("the counters of out", &["redirected", &pid.to_string(), "out"])?;
+        let line = part.line(PATIENCE)?;
+        let redirected = line.parse().map_err(|_| format!("the counters of out: '{line}'"))?;
+        Ok(Some(Redirected { redirected, arrived: stream.arrivals.count()? }))
+    }
+
+    /// Starts to count the runs of a router's program (see [`runs`]).
+    ///
+    /// # Errors
+    /// The router has none, or the kernel does not permit it.
+    pub fn count_runs(&self, who: usize) -> Result<Process, String> {
+        let place = who.checked_sub(1).and_then(|i| self.places.get(i)).ok_or("no such router")?;
+        let words = ["runs", &place.0.to_string(), "in"];
+        let part = self.launcher.part("the runs of a program cannot be counted", &words)?;
+        part.line(PATIENCE)?;
+        Ok(part)
     }
 
     /// Returns what a router has complained about, if it has ended.

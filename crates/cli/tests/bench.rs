@@ -71,11 +71,52 @@ fn measures(b: &Bench, further: &[&str], last: bool) -> bool {
     }
     let csv = std::fs::read_to_string(b.path("t.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
-    assert!(csv.lines().all(|l| l.split(',').count() == 8), "{csv}");
+    assert!(csv.lines().all(|l| l.split(',').count() == 12), "{csv}");
     let svg = std::fs::read_to_string(b.path("t.svg")).unwrap();
     // Three lines: one for each router, and the ideal line.
     assert_eq!(svg.matches("<polyline").count(), 3);
     true
+}
+
+#[test]
+fn veth_measures_programs_of_the_kernel() {
+    let b = Bench::new();
+    for (further, names) in [
+        (&["--driver", "xdp"][..], &["kernel", "castanet-xdp", "xdp-forwarder", "xdp-drop"][..]),
+        (
+            &["--driver", "packet,af-xdp", "--task", "forward"],
+            &["kernel", "castanet", "castanet-af-xdp", "af-xdp-bare"],
+        ),
+        (&["--driver", "packet,xdp", "--task", "receive"], &["kernel", "castanet", "castanet-xdp"]),
+    ] {
+        // On a busy machine a router may get no processor time in a short trial.
+        for seconds in ["2", "20", "100"] {
+            let arguments = [&SHORT[..6], &["--seconds", seconds, "--json"], further].concat();
+            let ran = b.run("castanet", &arguments, "");
+            let missing = ["cannot be made", "iproute2", "CAP_BPF", "no support for"];
+            if missing.iter().any(|w| ran.err.contains(w)) {
+                println!("SKIP: {}", ran.err.trim_end());
+                return;
+            }
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+            let veth = &json["veth"];
+            assert_eq!(veth["capacities"].as_object().unwrap().len(), names.len());
+            let crossed = |name: &&str| veth["capacities"][name]["peak"].as_f64().unwrap() > 0.0;
+            if !names.iter().all(crossed) {
+                assert!(seconds != "100", "{}", ran.out);
+                continue;
+            }
+            for (name, program) in veth["programs"].as_object().unwrap() {
+                assert!(program["run_ns"]["median"].as_f64().unwrap() > 0.0, "{name}: {program}");
+                assert!(program["executed"].as_u64().unwrap() >= 2, "{name}: {program}");
+                if name == "castanet-xdp" {
+                    assert!(program["stayed"].as_f64().unwrap() > 0.9, "{program}");
+                }
+            }
+            break;
+        }
+    }
 }
 
 #[test]

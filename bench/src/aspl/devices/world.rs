@@ -92,7 +92,7 @@ impl World {
             processes.push((process, client));
         }
         let processor = generator.to_string();
-        let flow = Flow { processor: &processor, length: LENGTH, from: FROM, to: TO };
+        let flow = Flow { processor: &processor, length: LENGTH, from: FROM, to: TO, ends_at_router: false };
         let (streams, generator, fallback) = start_all(settings.generator, |how| {
             let start = |(i, (host, (process, _))): (usize, (&Process, &(Process, Client)))| {
                 let worker = process.id().to_string();

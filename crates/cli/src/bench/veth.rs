@@ -2,7 +2,10 @@
 //! `castanet bench veth`: compares Castanet's router between two devices with the kernel's router.
 
 use super::results::Results;
-use castanet_bench::veth::{self, ADDRESSES, Contender, Generator, NEXT_HOP, RECEIVER, Settings, report};
+use castanet_bench::veth::{
+    self, ADDRESSES, Contender, DROP, FORWARDER, Generator, NEXT_HOP, RECEIVER, SOCKETS, Settings, Way,
+    report,
+};
 use clap::{Args, ValueEnum};
 
 /// Introductory text of `--help`.
@@ -28,14 +31,28 @@ The receiver drops packets as early as a host can. Over veth, receive processing
 into the ring of Castanet's packet socket, or forwards them through the kernel's router. So the kernel's rates and times are those \
 of a processor that also generates, and Castanet's are those of the other processor. \
 With --steer, which needs root, receive processing runs \
-on the routers' processor, as with a network card whose interrupts go there (Receive Packet Steering).";
+on the routers' processor, as with a network card whose interrupts go there (Receive Packet Steering).
+
+With --driver xdp, the elements that can run in the kernel do, at the driver of the device. They run where the kernel's router runs, \
+on the generator's processor. Beside them, two programs are measured that are written by hand: xdp-forwarder makes the same checks of \
+RFC 1812 as the IP router does on its usual path, and xdp-drop drops all frames, so its time is that of everything before a program. \
+A further table shows for each program:
+
+  ns a run   time of the program alone, as the kernel counts it (BPF_ENABLE_STATS)
+  executed   instructions that it executes for one packet, of how many it has
+  stayed     the share of forwarded packets that did not leave the kernel
+  net        ns of a packet in the flood, without those of xdp-drop, and the ratio to that of xdp-forwarder
+
+Behind programs, and then also behind the kernel's router, the receiver drops packets by a program, which is cheaper. With \
+--task forward, af-xdp-bare forwards by the same AF_XDP sockets as --driver af-xdp, but without a router.";
 
 /// Closing text of `--help`.
 pub const EXAMPLES: &str = "Examples:
   castanet bench veth --seconds 60 --svg veth.svg --csv veth.csv
   castanet bench veth --json --points 5 --rounds 1 --seconds 10
   castanet bench veth --shield --burden 100
-  castanet bench veth --shield --driver packet,af-xdp
+  castanet bench veth --shield --driver packet,af-xdp,xdp
+  castanet bench veth --shield --driver packet,af-xdp --task forward
   castanet bench veth my-router.click
 
 Your own configuration can use the devices `in` (10.0.0.1/24) and `out` (10.0.1.1/24). Packets go from 10.0.0.2 to 10.0.1.2. \
@@ -80,8 +97,8 @@ pub struct Veth {
     /// packets at twice the router's rate.
     #[arg(long, value_name = "N", conflicts_with = "file", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub burden: u16,
-    /// How Castanet's routers receive and send: through packet sockets, or through AF_XDP sockets (METHOD XDP; needs root).
-    /// Each driver is a router of its own.
+    /// How Castanet's routers receive and send: through packet sockets, through AF_XDP sockets (METHOD XDP; needs root), or in
+    /// the kernel as far as possible (`castanet run --driver xdp`; needs root). Each driver is a router of its own.
     #[arg(
         long = "driver",
         value_name = "DRIVERS",
@@ -90,6 +107,10 @@ pub struct Veth {
         default_value = "packet"
     )]
     pub drivers: Vec<Driver>,
+    /// What Castanet's routers do: `route` as the IP router, `forward` all packets from one device to the other, or `receive`:
+    /// discard all packets but one of 64, which is forwarded and stands for all.
+    #[arg(long, value_enum, default_value = "route", conflicts_with_all = ["file", "burden"])]
+    pub task: Task,
     #[command(flatten)]
     pub results: Results,
 }
@@ -101,14 +122,40 @@ pub enum Driver {
     Packet,
     /// AF_XDP sockets.
     AfXdp,
+    /// The kernel, as far as possible.
+    Xdp,
 }
+
+/// What a router does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Task {
+    /// It is the IP router.
+    Route,
+    /// It forwards all packets from one device to the other.
+    Forward,
+    /// It discards all packets but one of [`FLOWS`].
+    Receive,
+}
+
+/// The number of flows of the generator. They differ in the last byte of their source port, which counts from 0.
+const FLOWS: u32 = 64;
 
 impl Driver {
     /// The name of the router in the results.
     fn router(self) -> &'static str {
         match self {
             Driver::Packet => "castanet",
-            Driver::AfXdp => "castanet-xdp",
+            Driver::AfXdp => "castanet-af-xdp",
+            Driver::Xdp => "castanet-xdp",
+        }
+    }
+    /// The options of FromDevice and ToDevice.
+    fn options(self, shield: bool) -> [&'static str; 2] {
+        match self {
+            // With METHOD XDP the host sees no frames, whether --shield is given or not.
+            Driver::AfXdp | Driver::Xdp => [", SNIFFER false, METHOD XDP", ", METHOD XDP"],
+            Driver::Packet if shield => [", SNIFFER false", ""],
+            Driver::Packet => ["", ""],
         }
     }
 }
@@ -131,6 +178,45 @@ pub(super) fn processors(text: &str) -> Result<[usize; 2], String> {
     both.filter(|p| p.iter().all(|n| *n < 1024)).ok_or_else(|| "expected two numbers, as in 0,1".to_string())
 }
 
+/// Returns the configuration for a task.
+fn configuration(a: &Veth, driver: Driver) -> Result<String, String> {
+    let [from, to] = driver.options(a.shield);
+    match a.task {
+        Task::Route => router(a, driver),
+        Task::Forward => Ok(format!("FromDevice(in{from}) -> Queue -> ToDevice(out{to});\n")),
+        Task::Receive => Ok(format!(
+            "FromDevice(in{from}) -> flow :: Classifier(35/00, -) -> Queue -> ToDevice(out{to});\nflow [1] -> Discard;\n"
+        )),
+    }
+}
+
+/// The routers to measure.
+fn contenders(a: &Veth) -> Result<Vec<Contender>, String> {
+    let contender = |name: &str, way, share| Contender { name: name.into(), way, share };
+    let castanet = |driver: Driver, configuration, share| {
+        let in_kernel = driver == Driver::Xdp;
+        contender(driver.router(), Way::Castanet { configuration, in_kernel }, share)
+    };
+    if let Some(file) = &a.file {
+        let source = crate::load::Source::file(file, Vec::new())?;
+        let text = castanet_lang::bytes::decode_vec(source.bytes);
+        return Ok(vec![castanet(Driver::Packet, text, 1)]);
+    }
+    let mut drivers = a.drivers.clone();
+    drivers.dedup();
+    let share = if a.task == Task::Receive { FLOWS } else { 1 };
+    let all = drivers.iter().map(|d| Ok(castanet(*d, configuration(a, *d)?, share)));
+    let mut all = all.collect::<Result<Vec<Contender>, String>>()?;
+    if a.task == Task::Route && drivers.contains(&Driver::Xdp) {
+        all.push(contender(FORWARDER, Way::Forwarder, 1));
+        all.push(contender(DROP, Way::Drop, 1));
+    }
+    if a.task == Task::Forward && drivers.contains(&Driver::AfXdp) {
+        all.push(contender(SOCKETS, Way::Sockets, 1));
+    }
+    Ok(all)
+}
+
 /// Returns the configuration of `castanet new ip-router`, with a script that refreshes the ARP entry of the
 /// next hop, because no host answers ARP.
 fn router(a: &Veth, driver: Driver) -> Result<String, String> {
@@ -140,39 +226,22 @@ fn router(a: &Veth, driver: Driver) -> Result<String, String> {
         let more = " -> CheckIPHeader".repeat(a.burden.into());
         router = router.replace(CHECK, &format!("{CHECK}{more}"));
     }
-    if driver == Driver::AfXdp {
-        // With METHOD XDP the host sees no frames, whether --shield is given or not.
-        let options = if a.shield { ", SNIFFER false" } else { "" };
-        router = router
-            .replace(&format!("FromDevice($dev{options})"), "FromDevice($dev, SNIFFER false, METHOD XDP)")
-            .replace("ToDevice($dev)", "ToDevice($dev, METHOD XDP)");
-    }
+    let [was, _] = Driver::Packet.options(a.shield);
+    let [from, to] = driver.options(a.shield);
+    router = router
+        .replace(&format!("FromDevice($dev{was})"), &format!("FromDevice($dev{from})"))
+        .replace("ToDevice($dev)", &format!("ToDevice($dev{to})"));
     let known = format!("write interface2/arp.insert {RECEIVER} {NEXT_HOP}");
     Ok(format!("{router}\nScript(label again, {known}, wait 20s, goto again);\n"))
 }
 
 /// Runs the benchmark, then prints the results and writes the requested files.
 pub fn main(a: &Veth) -> Result<(), String> {
-    let contender = |driver: Driver, configuration| Contender { name: driver.router().into(), configuration };
-    let routers = match &a.file {
-        Some(file) => {
-            let source = crate::load::Source::file(file, Vec::new())?;
-            vec![contender(Driver::Packet, castanet_lang::bytes::decode_vec(source.bytes))]
-        }
-        None => {
-            let mut drivers = a.drivers.clone();
-            drivers.dedup();
-            drivers
-                .into_iter()
-                .map(|d| Ok(contender(d, router(a, d)?)))
-                .collect::<Result<Vec<_>, String>>()?
-        }
-    };
     let program = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
     let results = veth::run_all(&Settings {
         program,
         part: ["bench", "veth-part"].map(str::to_string).into(),
-        routers,
+        routers: contenders(a)?,
         seconds: a.seconds,
         points: a.points.into(),
         rounds: a.rounds.into(),
@@ -219,13 +288,29 @@ mod tests {
         let more = router(&parse("--shield --burden 7").unwrap(), Driver::Packet).unwrap();
         assert!(more.contains("FromDevice($dev, SNIFFER false)"));
         assert_eq!(more.matches("CheckIPHeader").count(), 8);
-        for line in ["", "--shield"] {
-            let xdp = router(&parse(line).unwrap(), Driver::AfXdp).unwrap();
+        for (line, driver) in [("", Driver::AfXdp), ("--shield", Driver::AfXdp), ("--shield", Driver::Xdp)] {
+            let xdp = router(&parse(line).unwrap(), driver).unwrap();
             assert!(xdp.contains("FromDevice($dev, SNIFFER false, METHOD XDP)"), "{xdp}");
             assert!(xdp.contains("ToDevice($dev, METHOD XDP)"), "{xdp}");
         }
         assert_eq!(parse("--driver packet,af-xdp").unwrap().drivers, [Driver::Packet, Driver::AfXdp]);
+        let names = |line: &str| -> Vec<String> {
+            contenders(&parse(line).unwrap()).unwrap().into_iter().map(|c| c.name).collect()
+        };
+        assert_eq!(names(""), ["castanet"]);
+        assert_eq!(
+            names("--driver packet,af-xdp,xdp"),
+            ["castanet", "castanet-af-xdp", "castanet-xdp", "xdp-forwarder", "xdp-drop"]
+        );
+        assert_eq!(
+            names("--driver packet,af-xdp --task forward"),
+            ["castanet", "castanet-af-xdp", "af-xdp-bare"]
+        );
+        let received = contenders(&parse("--driver af-xdp --task receive").unwrap()).unwrap();
+        assert_eq!((received.len(), received[0].share), (1, FLOWS));
         for (line, what) in [
+            ("x.click --task receive", "cannot be used with"),
+            ("--burden 1 --task receive", "cannot be used with"),
             ("x.click --driver packet", "cannot be used with"),
             ("--driver dpdk", "invalid value 'dpdk'"),
             ("x.click --shield", "cannot be used with"),
@@ -236,6 +321,11 @@ mod tests {
             let error = parse(line).err().unwrap_or_default();
             assert!(error.contains(what), "{line}: {error}");
         }
+        let text = router(&parse("").unwrap(), Driver::Xdp).unwrap();
+        let compiled = veth::beside::executed::compiled(&text, 60).unwrap();
+        let own = veth::beside::executed::forwarder(60).unwrap();
+        println!("{compiled:?}, by hand {own:?}");
+        assert!(compiled.executed < 4 * own.executed, "{compiled:?} {own:?}");
         assert_eq!(parse("--generator live").unwrap().generator, Some(Generator::Live));
     }
 }

@@ -16,6 +16,8 @@ const ETHTOOL_GTXCSUM: u32 = 0x16;
 const ETHTOOL_STXCSUM: u32 = 0x17;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
+const ETHTOOL_GSTRINGS: u32 = 0x1b;
+const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_SGRO: u32 = 0x2c;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const SIOCETHTOOL: u32 = 0x8946;
@@ -71,6 +73,45 @@ pub fn driver(name: &str) -> Option<String> {
     unsafe { ethtool(any_socket().ok()?.as_fd(), name, &mut info) }.ok()?;
     let text = info.get(4..36)?.split(|b| *b == 0).next()?;
     Some(String::from_utf8_lossy(text).into_owned()).filter(|t| !t.is_empty())
+}
+
+/// The most statistics of a driver that [`statistics`] reads.
+const MOST: usize = 1024;
+
+/// What a device's driver counts, by name, such as `tx_queue_0_xdp_xmit` of veth; nothing if it counts nothing, or has very
+/// many counters.
+pub fn statistics(name: &str) -> Vec<(String, u64)> {
+    read_statistics(name).unwrap_or_default()
+}
+
+fn read_statistics(name: &str) -> Option<Vec<(String, u64)>> {
+    // The number of statistics stands in a word after the texts of struct ethtool_drvinfo.
+    let mut info = [0u8; 196];
+    info.first_chunk_mut::<4>()?.copy_from_slice(&ETHTOOL_GDRVINFO.to_ne_bytes());
+    let fd = any_socket().ok()?;
+    // SAFETY: the command reads and writes a struct ethtool_drvinfo, which has 196 bytes.
+    unsafe { ethtool(fd.as_fd(), name, &mut info) }.ok()?;
+    let count = u32::from_ne_bytes(*info.get(180..)?.first_chunk()?);
+    if count as usize > MOST {
+        return None;
+    }
+    // struct ethtool_gstrings: the command, the set (1: statistics), the count, and texts of 32 bytes.
+    let mut names = Box::new([0u32; 3 + 8 * 4 * MOST]);
+    names[..3].copy_from_slice(&[ETHTOOL_GSTRINGS, 1, count]);
+    // SAFETY: the command writes 12 bytes and 32 bytes for each statistic. There is room for four times as many as there may
+    // be. Only a change of the number of queues adds some.
+    unsafe { ethtool(fd.as_fd(), name, &mut *names) }.ok()?;
+    // struct ethtool_stats: the command, the count, and numbers of 64 bits.
+    let mut numbers = Box::new([0u64; 1 + 4 * MOST]);
+    let (command, count) = (u64::from(ETHTOOL_GSTATS), u64::from(count));
+    numbers[0] = if cfg!(target_endian = "little") { count << 32 | command } else { command << 32 | count };
+    // SAFETY: the command writes 8 bytes and 8 bytes for each statistic; as above.
+    unsafe { ethtool(fd.as_fd(), name, &mut *numbers) }.ok()?;
+    let texts = names.get(3..)?.as_bytes().as_chunks::<32>().0.iter().map(|text| {
+        let text = text.split(|b| *b == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(text).into_owned()
+    });
+    Some(texts.zip(numbers.iter().skip(1).copied()).take(usize::try_from(count).ok()?).collect())
 }
 
 /// Makes a device receive by NAPI, the polling interface of the kernel's drivers. Network cards always use
@@ -191,6 +232,12 @@ pub fn set_receive_ring(name: &str, size: u32) -> Result<(), DeviceError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn devices_without_statistics_have_none() {
+        assert_eq!(statistics("no-such-device"), []);
+        assert_eq!(statistics("lo"), []);
+    }
 
     #[test]
     fn devices_without_napi_say_so() {

@@ -39,7 +39,7 @@ pub use abilities::{Abilities, XdpFeatures};
 pub use error::DeviceError;
 pub(crate) use error::OPEN_SOCKET;
 pub use ethtool::{
-    Offload, ReceiveRing, driver, receive_by_napi, receive_queues, receive_ring, set_receive_ring,
+    Offload, ReceiveRing, driver, receive_by_napi, receive_queues, receive_ring, set_receive_ring, statistics,
 };
 pub use facts::{
     DeviceInfo, Setup, Statistics, all, index, info, link_info, names, set_up, state, take_away,
@@ -50,7 +50,7 @@ pub use live::{LIVE_FLOWS, LiveFrame, LiveSender};
 pub(crate) use packet::open_socket;
 pub use packet::{PacketOptions, PacketSocket};
 pub use port::{UnknownPort, device_of_port};
-pub use relations::{Peer, Relations, detach_xdp, other_filters, relations, release};
+pub use relations::{Peer, Relations, detach_xdp, other_filters, relations, release, xdp_program};
 pub use segment::{Segments, Start};
 pub use send::{MAX_BATCH, Outgoing, PacketSender, Refusal, Sent};
 pub use shield::Shield;

@@ -15,6 +15,7 @@ const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_XDP: u16 = 43;
 const IFLA_XDP_FD: u16 = 1;
 const IFLA_XDP_FLAGS: u16 = 3;
+const IFLA_XDP_PROG_ID: u16 = 4;
 /// Flags of an XDP program: where it runs.
 const XDP_GENERIC: u32 = 1 << 1;
 const XDP_DRIVER: u32 = 1 << 2;
@@ -129,6 +130,31 @@ pub fn release(name: &str) -> Result<(), DeviceError> {
     n.request(change(index).attribute(IFLA_MASTER, &0u32.to_ne_bytes())).map_err(failed)
 }
 
+/// The identifier of the XDP program that a device runs; `None` if it runs none.
+///
+/// # Errors
+/// When the device is missing, or the kernel does not answer.
+pub fn xdp_program(name: &str) -> Result<Option<u32>, DeviceError> {
+    let index = facts::index(name)?;
+    let failed = |e| DeviceError::from_errno(name, "find its XDP program", e);
+    let mut id = None;
+    let mut head = [0u8; LINK];
+    if let Some(at) = head.get_mut(4..8) {
+        at.copy_from_slice(&index.to_ne_bytes());
+    }
+    let n = Netlink::open().map_err(failed)?;
+    n.query(Message::new(nl::RTM_GETLINK, 0, &head), |_, body| {
+        let of_link = attributes(body.get(LINK..).unwrap_or_default());
+        let xdp = of_link.filter(|(kind, _)| *kind == IFLA_XDP).flat_map(|(_, value)| attributes(value));
+        id = xdp
+            .filter(|(kind, _)| *kind == IFLA_XDP_PROG_ID)
+            .find_map(|(_, value)| number32(value, 0))
+            .or(id);
+    })
+    .map_err(failed)?;
+    Ok(id)
+}
+
 /// Detaches the XDP program of a device. The kernel refuses this for a program that a running process holds by a link, as
 /// a router with METHOD XDP does.
 ///
@@ -193,6 +219,8 @@ mod tests {
         assert_eq!((lo.master, lo.peer), (None, Peer::None));
         assert_eq!(other_filters(1).unwrap(), [vec![], Vec::<String>::new()]);
         assert!(matches!(release("no-such-device"), Err(DeviceError::Missing { .. })));
+        assert!(matches!(xdp_program("no-such-device"), Err(DeviceError::Missing { .. })));
+        assert_eq!(xdp_program("lo").unwrap(), None);
         assert!(matches!(detach_xdp("no-such-device", XdpMode::Driver), Err(DeviceError::Missing { .. })));
     }
 }

@@ -19,8 +19,10 @@ const MAP_LOOKUP_ELEM: libc::c_int = 1;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
 const PROG_LOAD: libc::c_int = 5;
 const PROG_TEST_RUN: libc::c_int = 10;
+const PROG_GET_FD_BY_ID: libc::c_int = 13;
 const LINK_CREATE: libc::c_int = 28;
 const LINK_UPDATE: libc::c_int = 29;
+const ENABLE_STATS: libc::c_int = 32;
 const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
@@ -242,6 +244,28 @@ impl Program {
         }
     }
 
+    /// Returns the loaded program with an identifier, whoever loaded it.
+    pub fn with_id(id: u32) -> Result<Program, Errno> {
+        // The identifier, and two numbers that this command does not use.
+        let mut attributes = [id, 0, 0];
+        // SAFETY: the command reads the numbers in `attributes`, which has no pointers. The result is a new descriptor.
+        unsafe { bpf(PROG_GET_FD_BY_ID, &mut attributes) }
+            .map(|fd| Program(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// The number of runs of the program and the time that they took, while the kernel counted them (see [`count_runs`]).
+    pub fn runs(&self) -> std::io::Result<(u64, Duration)> {
+        let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", self.0.as_raw_fd()))?;
+        let number = |name: &str| {
+            let line = text.lines().find_map(|l| l.strip_prefix(name))?;
+            line.trim().parse::<u64>().ok()
+        };
+        match (number("run_cnt:"), number("run_time_ns:")) {
+            (Some(runs), Some(time)) => Ok((runs, Duration::from_nanos(time))),
+            _ => Err(std::io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     /// Makes a device run this XDP program for each frame that it receives. The program stays attached while any
     /// process has the returned descriptor open.
     pub fn attach_as_xdp(&self, device: u32, mode: XdpMode) -> Result<OwnedFd, Errno> {
@@ -392,6 +416,14 @@ impl Program {
             done.map(|()| result)
         })
     }
+}
+
+/// Makes the kernel count the runs of all programs, and their time, while the returned descriptor is open (Linux 5.8).
+pub fn count_runs() -> Result<OwnedFd, Errno> {
+    // The kind of the statistics: BPF_STATS_RUN_TIME.
+    let mut attributes = 0u32;
+    // SAFETY: the command reads a number. The result is a new descriptor.
+    unsafe { bpf(ENABLE_STATS, &mut attributes).map(|fd| OwnedFd::from_raw_fd(fd)) }
 }
 
 extern "C" fn ignore(_: libc::c_int) {}

@@ -9,6 +9,7 @@
 //! Frames carry no offloads this way: whoever sends partial checksums or super-packets to the device (a container on the
 //! other end of a veth pair, for example) must complete them itself.
 
+mod attached;
 mod port;
 mod program;
 mod receiver;
@@ -19,6 +20,7 @@ mod steering;
 mod sys;
 
 pub use super::bpf::{Map, MapKind, MapShape, XdpMode};
+pub use attached::{AttachedProgram, ObservedProgram};
 pub(crate) use port::open_own as open_socket;
 pub(crate) use program::{LOAD, with_maps};
 pub use program::{ProgramMap, Trial, check_program, run_plain, run_program};

@@ -167,8 +167,8 @@ impl Trial {
     }
 }
 
-/// Loads a program.
-fn explained(device: &str, instructions: &[Operation]) -> Result<Program, DeviceError> {
+/// Loads a program, of which the maps are descriptors.
+pub(crate) fn explained(device: &str, instructions: &[Operation]) -> Result<Program, DeviceError> {
     Program::load_explained(instructions).map_err(|(e, log)| match e {
         Errno::PERM => DeviceError::NotPermitted {
             name: device.to_owned(),
