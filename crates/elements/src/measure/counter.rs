@@ -333,8 +333,9 @@ mod tests {
     fn rates_include_the_kernel() {
         let mut kit = Kit::<Counter>::new("").unwrap();
         for second in 1..=5 {
-            let now = second * 1_000_000_000;
-            kit.at(now);
+            kit.at(second * 1_000_000_000);
+            // The simulated time starts at 1000 s.
+            let now = (1000 + second) * 1_000_000_000;
             InKernel::counted(&mut kit.element, "count", 50_000, now);
             InKernel::counted(&mut kit.element, "byte_count", 5_000_000, now);
         }
