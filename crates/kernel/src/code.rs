@@ -59,7 +59,7 @@ pub struct TableSpec {
 }
 
 /// Collects what all programs of a router share, while elements are lowered.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Shared {
     /// The counters, by their numbers. Those that are always counted together share a number.
     pub counters: Vec<Vec<Counter>>,
@@ -768,19 +768,20 @@ impl<'a> Code<'a> {
         self.exit(Exit::Drop);
     }
 
-    /// The packet leaves the router by a device.
-    pub fn send(&mut self, device: &str) {
-        self.add(Counter::Left(self.element), 1i64.into());
+    /// The packet leaves the router by a device, and 1 is added to a count that the element declares.
+    pub fn send(&mut self, device: &str, counted: &'static str) {
+        let counters = vec![Counter::Own(self.element, counted, 0), Counter::Left(self.element)];
+        let counter = position(&mut self.shared.counters, counters);
         let device = position(&mut self.shared.devices, device.to_string());
         let state = self.state.clone();
-        self.exit(Exit::Send(device, state));
+        self.exit(Exit::Send { device, counter, state });
     }
 
     /// The host's own network stack gets the packet.
     pub fn host(&mut self) {
-        self.add(Counter::Left(self.element), 1i64.into());
+        let counter = position(&mut self.shared.counters, vec![Counter::Left(self.element)]);
         let state = self.state.clone();
-        self.exit(Exit::Host(state));
+        self.exit(Exit::Host { counter, state });
     }
 }
 

@@ -73,7 +73,7 @@ pub struct Program {
 }
 
 /// What all programs of a router share.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Router {
     /// The number of the generation of programs, which records have.
     pub generation: u16,
@@ -100,8 +100,15 @@ pub(crate) enum Way {
     Fragment(usize),
     /// To user level, at the point with this number.
     Up(u32),
-    Send(u32, State),
-    Host(State),
+    Send {
+        device: u32,
+        counter: u32,
+        state: State,
+    },
+    Host {
+        counter: u32,
+        state: State,
+    },
     Drop,
 }
 
@@ -228,8 +235,8 @@ impl Compiler<'_> {
                     None => Way::Drop,
                 },
                 Exit::Up(input, state) => self.up(element, input, state),
-                Exit::Send(device, state) => Way::Send(device, state),
-                Exit::Host(state) => Way::Host(state),
+                Exit::Send { device, counter, state } => Way::Send { device, counter, state },
+                Exit::Host { counter, state } => Way::Host { counter, state },
                 Exit::Drop => Way::Drop,
             })
             .collect();

@@ -28,9 +28,9 @@ enum Tail {
     /// Passes the frame to user level. The words are the annotation words that the record has.
     Up { shortened: bool, words: Vec<usize> },
     /// Sends the frame by a device.
-    Send { data: i32, shortened: bool },
+    Send { data: i32, shortened: bool, counter: u32 },
     /// Passes the frame to the host.
-    Host { data: i32, shortened: bool },
+    Host { data: i32, shortened: bool, counter: u32 },
     /// Counts a frame that could not be moved, and drops it.
     Lost,
 }
@@ -151,12 +151,12 @@ impl Out<'_> {
                 self.assembly.constant(KEPT, i64::from(*point));
                 self.go(Tail::Up { shortened, words });
             }
-            Way::Send(device, State { data, shortened, .. }) => {
+            Way::Send { device, counter, state: State { data, shortened, .. } } => {
                 self.assembly.constant(KEPT, i64::from(*device));
-                self.go(Tail::Send { data: *data, shortened: *shortened });
+                self.go(Tail::Send { data: *data, shortened: *shortened, counter: *counter });
             }
-            Way::Host(State { data, shortened, .. }) => {
-                self.go(Tail::Host { data: *data, shortened: *shortened });
+            Way::Host { counter, state: State { data, shortened, .. } } => {
+                self.go(Tail::Host { data: *data, shortened: *shortened, counter: *counter });
             }
         }
         None
@@ -180,7 +180,7 @@ impl Out<'_> {
         self.assembly.place(Target::Tail(number));
         match tail {
             Tail::Up { shortened, words } => self.up(shortened, &words),
-            Tail::Send { data, shortened } => {
+            Tail::Send { data, shortened, counter } => {
                 self.move_ends(data, shortened);
                 let a = &mut self.assembly;
                 a.map(1, MapName::Devices);
@@ -189,23 +189,30 @@ impl Out<'_> {
                 a.call(helper::REDIRECT_MAP);
                 let lost = self.target(Tail::Lost);
                 self.assembly.jump(code::JUMP | code::JNE, 0, 0, result::REDIRECT, lost);
+                self.add_one(counter);
                 self.assembly.push(code::EXIT, 0, 0, 0, 0);
             }
-            Tail::Host { data, shortened } => {
+            Tail::Host { data, shortened, counter } => {
                 self.move_ends(data, shortened);
+                self.add_one(counter);
                 self.assembly.constant(0, result::PASS);
                 self.assembly.push(code::EXIT, 0, 0, 0, 0);
             }
             Tail::Lost => {
-                let a = &mut self.assembly;
-                let offset = self.lost.cast_signed() * 8;
-                a.load(1, COUNTERS, offset, Size::Double);
-                a.add(1, 1);
-                a.store(COUNTERS, offset, 1, Size::Double);
-                a.constant(0, result::DROP);
-                a.push(code::EXIT, 0, 0, 0, 0);
+                self.add_one(self.lost);
+                self.assembly.constant(0, result::DROP);
+                self.assembly.push(code::EXIT, 0, 0, 0, 0);
             }
         }
+    }
+
+    /// Adds 1 to a counter, without changing register 0.
+    fn add_one(&mut self, counter: u32) {
+        let a = &mut self.assembly;
+        let offset = i32::try_from(counter).unwrap_or(i32::MAX).saturating_mul(8);
+        a.load(1, COUNTERS, offset, Size::Double);
+        a.add(1, 1);
+        a.store(COUNTERS, offset, 1, Size::Double);
     }
 
     /// Calls a function that takes the context and the number in register 2. Frames for which it fails are lost.

@@ -190,12 +190,12 @@ pub(crate) enum Exit {
     Next(u32, State),
     /// It continues in the router at user level, at an input of the element.
     Up(u32, State),
-    /// It leaves by a device.
-    Send(u32, State),
+    /// It leaves by a device, and is counted.
+    Send { device: u32, counter: u32, state: State },
     /// It ends.
     Drop,
-    /// The host's own network stack gets it.
-    Host(State),
+    /// The host's own network stack gets it, and it is counted.
+    Host { counter: u32, state: State },
 }
 
 /// A step of the code of an element.

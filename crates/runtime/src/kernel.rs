@@ -388,8 +388,10 @@ impl Nodes {
         };
         let now = self.compile_kernel(generation);
         let slot = shared.kernel.lock();
-        let before = slot.as_ref().map(|k| k.programs.programs.iter().map(|p| &p.2.instructions));
-        let same = before.is_some_and(|b| b.eq(now.programs.iter().map(|p| &p.2.instructions)));
+        let code = |p: &Programs| p.programs.iter().map(|p| p.2.instructions.clone()).collect::<Vec<_>>();
+        // The same instructions may lead to other points, devices or tables.
+        let is_same = |k: &Kernel| k.programs.router == now.router && code(&k.programs) == code(&now);
+        let same = slot.as_ref().is_some_and(is_same);
         drop(slot);
         if !same {
             self.renew_kernel(core);

@@ -156,8 +156,7 @@ impl InKernel for ToDevice {
         if !self.out.is_xdp() {
             return Err("it has no METHOD XDP".into());
         }
-        code.count("count");
-        code.send(&self.args.devname.0);
+        code.send(&self.args.devname.0, "count");
         Ok(())
     }
 }

@@ -4,6 +4,8 @@
 
 /// The configurations, as those of `CLASSES`.
 pub const MORE: &[&str] = &[
+    // The instructions are the same before and after the write; only the point at which packets go up differs.
+    "FromDevice(eth0) -> s :: Switch(1); s [0] -> Observe(a); s [1] -> Observe(b); Script(wait 0.3, write s.switch 0);",
     // Counter, AverageCounter, Null, PushNull, Align, Discard.
     "FromDevice(eth0) -> Counter -> Null -> PushNull -> Align(4, 2) -> Strip(14) -> Counter -> Observe(a);",
     "FromDevice(eth0) -> CheckIPHeader(14) -> Counter -> Strip(20) -> Counter -> Null4 -> Discard;",

@@ -238,6 +238,21 @@ fn ip_router_in(world: fn() -> World) {
     }
 }
 
+/// The kernel sends no frame without an Ethernet header. Such a packet is dropped, and counted once: the router checks its
+/// ledger when it ends.
+#[test]
+fn packets_that_are_too_short_to_send_are_counted_once() {
+    let world = World::default();
+    for length in 0..20 {
+        world.receive("eth0", 1 + i64::from(length), vec![2; 14 + length as usize]);
+    }
+    let (mut router, log) = start("FromDevice(eth0) -> Strip(14) -> Queue -> ToDevice(eth1);", &world);
+    router.start_in_kernel(Arc::new(world.clone())).unwrap();
+    let seen = finish(router, &log, &world);
+    assert_eq!((seen.sent.len(), world.fault()), (6, None));
+    assert_eq!(seen.handlers["ToDevice@4.count"], "6");
+}
+
 /// A packet of an established flow: the count of instructions is compared, so that it is not raised unnoticed.
 #[test]
 fn a_forwarded_packet_costs_few_instructions() {

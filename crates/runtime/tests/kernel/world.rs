@@ -460,8 +460,7 @@ impl Element for ToWorld {
 
 impl InKernel for ToWorld {
     fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
-        code.count("count");
-        code.send(&self.args.name.0);
+        code.send(&self.args.name.0, "count");
         Ok(())
     }
 }
