@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Look-ups in tables.
+
+use super::{Code, TableSpec, stack};
+use crate::step::{Base, Label, MapName, Operand, Size, Step, Test, Value};
+
+impl Code<'_> {
+    /// Looks up a key in a table of this element, and continues at a label if it is not there. Returns the entry.
+    pub fn look_up(&mut self, table: u32, spec: TableSpec, key: &[(Size, Operand)], missing: Label) -> Value {
+        let mut at = stack::KEY;
+        for &(size, from) in key {
+            self.step(Step::Store { base: Base::Stack, offset: at, size, from });
+            at += size.bytes() as i32;
+        }
+        let length = at - stack::KEY;
+        if length > stack::KEY_LENGTH || length != spec.key as i32 {
+            self.fail("looks up a key of the wrong length");
+        }
+        let name = (self.element, table);
+        match self.shared.tables.iter().find(|t| t.0 == name) {
+            Some((_, other)) if *other != spec => self.fail("uses a table in two ways"),
+            Some(_) => {}
+            None => self.shared.tables.push((name, spec)),
+        }
+        let to = self.value();
+        self.step(Step::LookUp { table: MapName::Table(name.0, name.1), key: stack::KEY, to });
+        self.branch_wide(to, Test::Equal, 0i64, missing);
+        to
+    }
+
+    /// Loads bytes of an entry.
+    pub fn load_entry(&mut self, entry: Value, offset: i32, size: Size) -> Value {
+        self.load_from(Base::Entry(entry), offset, size)
+    }
+
+    /// Stores bytes into an entry.
+    pub fn store_entry(&mut self, entry: Value, offset: i32, size: Size, from: impl Into<Operand>) {
+        self.step(Step::Store { base: Base::Entry(entry), offset, size, from: from.into() });
+    }
+}
