@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const PART: &str = "install-part";
 /// How long the router may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The interval at which this is checked.
+/// The interval between two checks whether the router has started or ended.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// The folder in which an installed router has its control socket, its process ID and its messages.
@@ -35,8 +35,8 @@ pub struct Place {
 pub struct Install {
     #[command(flatten)]
     pub configuration: Configuration,
-    /// Replace an installed router by a hot swap: its state stays, and no packet is lost. Without this option, the installed
-    /// router ends first.
+    /// Replace an installed router by a hot swap, which keeps its state, its driver and its mount. Without this option, the
+    /// installed router ends first. If none is installed, the router starts.
     #[arg(long)]
     pub hot: bool,
     /// How devices receive and send, as for 'castanet run'.
@@ -232,12 +232,14 @@ fn uninstall(place: &Place, mut client: Client) -> Result<(), String> {
     drop(client);
     let gone = || owner.is_none_or(|o| o.fate() != Fate::Alive) && place.client().is_none();
     if !wait(gone) {
-        let Some(owner) = owner else { return Err("the router does not end".into()) };
         // A script of the configuration may keep the router from stopping.
-        if let Some(pid) = i32::try_from(owner.pid).ok().and_then(Pid::from_raw) {
-            kill_process(pid, Signal::KILL).map_err(|e| e.to_string())?;
+        let alive = owner.filter(|o| o.fate() == Fate::Alive);
+        let pid = alive.and_then(|o| i32::try_from(o.pid).ok()).and_then(Pid::from_raw);
+        let pid = pid.ok_or("the router does not end")?;
+        kill_process(pid, Signal::KILL).map_err(|e| e.to_string())?;
+        if !wait(gone) {
+            return Err("the router does not end".into());
         }
-        wait(gone);
     }
     let _ = std::fs::remove_file(place.pid());
     println!("uninstalled");

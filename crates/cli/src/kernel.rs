@@ -7,7 +7,7 @@ use castanet_io::device::DeviceError;
 use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, check_program, run_plain, run_program};
 use castanet_lang::Flat;
 use castanet_lang::args;
-use castanet_runtime::kernel::{Installed, KernelDriver, Programs};
+use castanet_runtime::kernel::{Fill, KernelDriver, Programs};
 use castanet_spec::ClassSpecs;
 use clap::ValueEnum;
 use parking_lot::Mutex;
@@ -174,21 +174,26 @@ impl State {
         before.counts()
     }
 
-    fn install(&mut self, programs: &Programs, anew: bool) -> Result<Installed, DeviceError> {
+    fn install(
+        &mut self,
+        programs: &Programs,
+        anew: bool,
+        fill: &mut Fill<'_>,
+    ) -> Result<Vec<(Counter, u64)>, DeviceError> {
         let former = if anew { std::mem::take(&mut self.tables) } else { self.tables.clone() };
         if programs.programs.is_empty() {
-            return Ok(Installed { tables: Vec::new(), counted: self.end(&[]) });
+            return Ok(self.end(&[]));
         }
         let done = self.prepare(programs).and_then(|(next, tables)| {
-            let ran = next.run(&self.tables);
-            ran.map(|()| (next, tables))
+            tables.into_iter().for_each(|(name, table)| fill(name, table));
+            next.run(&self.tables).map(|()| next)
         });
         match done {
-            Ok((next, tables)) => {
+            Ok(next) => {
                 let devices: Vec<String> = next.programs.iter().map(|p| p.0.clone()).collect();
                 let counted = self.end(&devices);
                 self.loaded = Some(next);
-                Ok(Installed { tables, counted })
+                Ok(counted)
             }
             Err(e) => {
                 self.tables = former;
@@ -211,8 +216,13 @@ impl KernelDriver for Kernel {
         let checked = trial.prepare(programs).and_then(|(next, _)| next.each(&trial.tables, check_program));
         checked.map_err(|e| e.to_string())
     }
-    fn install(&self, programs: &Programs, anew: bool) -> Result<Installed, String> {
-        self.0.lock().install(programs, anew).map_err(|e| e.to_string())
+    fn install(
+        &self,
+        programs: &Programs,
+        anew: bool,
+        fill: &mut Fill<'_>,
+    ) -> Result<Vec<(Counter, u64)>, String> {
+        self.0.lock().install(programs, anew, fill).map_err(|e| e.to_string())
     }
     fn remove(&self) -> Vec<(Counter, u64)> {
         self.0.lock().end(&[])

@@ -64,7 +64,7 @@ pub struct TableSpec {
 }
 
 /// Collects what all programs of a router share, while elements are lowered.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shared {
     /// The counters, by their numbers. Those that are always counted together share a number.
     pub counters: Vec<Vec<Counter>>,
@@ -83,7 +83,7 @@ pub(crate) fn position<T: PartialEq>(all: &mut Vec<T>, wanted: T) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// What is known where a jump begins.
+/// What is known at a label, from all jumps to it so far.
 #[derive(Clone)]
 struct Reached {
     state: State,
@@ -93,7 +93,7 @@ struct Reached {
 }
 
 impl Reached {
-    /// Returns what is known in both places. None if they differ in more than details.
+    /// Returns what is known in both places. None if they differ in more than present bytes, the destination and loads.
     fn meet(self, other: &Reached) -> Option<Reached> {
         Some(Reached {
             state: self.state.meet(&other.state)?,

@@ -35,7 +35,7 @@ pub trait Network {
 pub struct Reasons {
     /// An output leads nowhere.
     pub no_port: u16,
-    /// The kernel had no room to move the start or the end of the frame.
+    /// The kernel could not move the start or the end of the frame, or had no socket or device to pass it to.
     pub no_room: u16,
 }
 
@@ -73,8 +73,10 @@ pub struct Program {
 }
 
 /// What all programs of a router share.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Router {
+    /// The mark of records: a random number, so that no frame from the network looks like a record.
+    pub mark: u32,
     /// The number of the generation of programs, which records have.
     pub generation: u16,
     /// Counters, devices and tables.
@@ -117,7 +119,7 @@ struct Compiler<'a> {
     router: &'a mut Router,
     reasons: Reasons,
     fragments: Vec<Fragment>,
-    numbers: HashMap<(u32, u32, State), usize>,
+    numbers: HashMap<(u32, u32, State), Way>,
     states: HashMap<(u32, u32), usize>,
     elements: BTreeMap<u32, Report>,
 }
@@ -128,6 +130,19 @@ impl Router {
     /// # Errors
     /// The element itself cannot run in the kernel, or the program is too large.
     pub fn compile(
+        &mut self,
+        network: &dyn Network,
+        element: u32,
+        reasons: Reasons,
+    ) -> Result<Program, Refused> {
+        // A program that is refused leaves nothing behind.
+        let mut router = self.clone();
+        let program = router.try_compile(network, element, reasons)?;
+        *self = router;
+        Ok(program)
+    }
+
+    fn try_compile(
         &mut self,
         network: &dyn Network,
         element: u32,
@@ -175,8 +190,8 @@ impl Compiler<'_> {
     /// in the kernel.
     fn way(&mut self, element: u32, input: u32, state: State) -> Way {
         let key = (element, input, state);
-        if let Some(&number) = self.numbers.get(&key) {
-            return Way::Fragment(number);
+        if let Some(way) = self.numbers.get(&key) {
+            return way.clone();
         }
         let (_, _, state) = key;
         let states = self.states.entry((element, input)).or_default();
@@ -187,19 +202,20 @@ impl Compiler<'_> {
             self.lower(element, input, &state)
         };
         let report = self.elements.entry(element).or_default();
-        match lowered {
+        let key = (element, input, state.clone());
+        let way = match lowered {
             Ok((steps, places)) => {
                 report.states += 1;
-                let number = self.fragments.len();
-                self.numbers.insert((element, input, state.clone()), number);
                 self.fragments.push(Fragment { element, input, state, steps, places, ways: Vec::new() });
-                Way::Fragment(number)
+                Way::Fragment(self.fragments.len() - 1)
             }
             Err(Refused(why)) => {
                 report.up = Some(why);
                 self.up(element, input, state)
             }
-        }
+        };
+        self.numbers.insert(key, way.clone());
+        way
     }
 
     fn up(&mut self, element: u32, input: u32, state: State) -> Way {

@@ -31,7 +31,7 @@ enum Tail {
     Send { data: i32, shortened: bool, counter: u32 },
     /// Passes the frame to the host.
     Host { data: i32, shortened: bool, counter: u32 },
-    /// Counts a frame that could not be moved, and drops it.
+    /// Counts a frame that could not be moved or passed on, and drops it.
     Lost,
 }
 
@@ -63,6 +63,9 @@ pub(crate) fn emit(
         done += 1;
     }
     out.assembly.link()?;
+    if out.router.points.len() > handover::POINTS {
+        return Err("packets can go up at too many points".into());
+    }
     if out.router.shared.counters.len() > COUNTER_LIMIT {
         return Err("the router has too many counters".into());
     }
@@ -148,7 +151,8 @@ impl Out<'_> {
                 let words = state.dynamic_words().collect();
                 let counter = self.counter(Counter::Raised(element));
                 self.assembly.count(counter, Err(1));
-                self.assembly.constant(KEPT, i64::from(*point));
+                let place = handover::place(self.router.generation, *point);
+                self.assembly.constant(KEPT, i64::from(place));
                 self.go(Tail::Up { shortened, words });
             }
             Way::Send { device, counter, state: State { data, shortened, .. } } => {
@@ -244,7 +248,7 @@ impl Out<'_> {
 
     /// Puts a record before the frame, and passes both to the socket of the queue.
     fn up(&mut self, shortened: bool, words: &[usize]) {
-        let first = handover::first(self.router.generation);
+        let mark = self.router.mark;
         let length = handover::length(shortened, words.len()).cast_signed();
         let a = &mut self.assembly;
         a.copy(1, CONTEXT);
@@ -265,7 +269,7 @@ impl Out<'_> {
         let lost = self.target(Tail::Lost);
         let a = &mut self.assembly;
         a.jump(code::JUMP | code::JGT | code::REGISTER, 3, 2, 0, lost);
-        a.store_constant(1, 0, first.cast_signed(), Size::Word);
+        a.store_constant(1, 0, mark.cast_signed(), Size::Word);
         a.store(1, 4, KEPT, Size::Word);
         let mut at = 8;
         if shortened {
@@ -278,7 +282,7 @@ impl Out<'_> {
             a.store(1, at, 2, Size::Word);
             at += 4;
         }
-        a.store_constant(1, at, handover::last(length.cast_unsigned()).cast_signed(), Size::Word);
+        a.store_constant(1, at, handover::last(mark, length.cast_unsigned()).cast_signed(), Size::Word);
         a.map(1, MapName::Sockets);
         a.load(2, CONTEXT, context::QUEUE.into(), Size::Word);
         a.constant(3, result::DROP);

@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record that precedes a frame on its way to user level.
 //!
-//! It has words of four bytes in the order of the processor: a mark with the generation of the programs, the number of the
-//! [`Point`] at which the packet continues, the end of the packet if it was shortened, the annotation words that the point
-//! does not know, and a mark with the length of the record. The driver keeps the record before the frame, as metadata. If the driver has
-//! none, the record is the start of the frame.
+//! It has words of four bytes in the order of the processor:
+//!
+//! 1. the mark of the router, a random number that nobody on the network knows;
+//! 2. the generation of the programs (upper half) and the number of the [`Point`] at which the packet continues;
+//! 3. the end of the packet, if it was shortened;
+//! 4. the annotation words that the compiler does not know at this point;
+//! 5. the mark, changed by the length of the record.
+//!
+//! The driver keeps the record before the frame, as metadata. If the driver has no metadata, the record is the start of the
+//! frame.
 
 use crate::compile::Point;
 use crate::state::WORDS;
 
-/// The first word of each record, without the generation in its lower half.
-const FIRST: u32 = 0x4361_0000;
-/// The last word of each record, without the length of the record in its lower half.
-const LAST: u32 = 0x7374_0000;
+/// The number of points that a record can name.
+pub(crate) const POINTS: usize = 1 << 16;
 
-/// The first word of the records of a generation of programs.
-pub(crate) fn first(generation: u16) -> u32 {
-    FIRST | u32::from(generation)
+/// The second word of a record.
+pub(crate) fn place(generation: u16, point: u32) -> u32 {
+    u32::from(generation) << 16 | point & 0xffff
 }
 
 /// The last word of records of this length.
-pub(crate) fn last(length: u32) -> u32 {
-    LAST | length & 0xffff
+pub(crate) fn last(mark: u32, length: u32) -> u32 {
+    !mark ^ length
 }
 
 /// The length of the longest record in bytes.
@@ -45,10 +49,15 @@ pub struct Record<'a> {
     pub length: usize,
 }
 
-/// The points of the programs whose records may still arrive: for each generation its points by their numbers, the newest
-/// generation first. `None` stands for a point whose element is gone.
+/// The points of the programs whose records may still arrive.
 #[derive(Clone, Debug, Default)]
-pub struct Points(pub Vec<(u16, Vec<Option<Point>>)>);
+pub struct Points {
+    /// The mark of the router's records.
+    pub mark: u32,
+    /// For each generation of programs its points by their numbers, the newest generation first. `None` stands for a point
+    /// whose element is gone.
+    pub generations: Vec<(u16, Vec<Option<Point>>)>,
+}
 
 /// What was found before a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,9 +77,12 @@ impl Points {
     fn read(&self, bytes: &[u8]) -> Option<Record<'_>> {
         let (words, _) = bytes.as_chunks::<4>();
         let word = |i: usize| words.get(i).map(|w| u32::from_ne_bytes(*w));
-        let mark = word(0)?;
-        let (_, points) = self.0.iter().find(|(generation, _)| first(*generation) == mark)?;
-        let point = points.get(word(1)? as usize)?.as_ref()?;
+        if word(0)? != self.mark {
+            return None;
+        }
+        let (generation, number) = ((word(1)? >> 16) as u16, word(1)? & 0xffff);
+        let (_, points) = self.generations.iter().find(|g| g.0 == generation)?;
+        let point = points.get(number as usize)?.as_ref()?;
         let mut at = 2;
         let end = if point.state.shortened {
             at += 1;
@@ -85,21 +97,20 @@ impl Points {
             at += 1;
         }
         let length = 4 * (at + 1);
-        (word(at)? == last(length as u32)).then_some(Record { point, end, annotations, length })
+        (word(at)? == last(self.mark, length as u32)).then_some(Record { point, end, annotations, length })
     }
 
     /// Reads the record of a received frame. `before` are the bytes before the frame, as far as the buffer goes.
     pub fn find(&self, before: &[u8], frame: &[u8]) -> Found<'_> {
         let word = |w: &[u8; 4]| u32::from_ne_bytes(*w);
-        if let Some(length) =
-            before.last_chunk().map(word).map(|w| w ^ LAST).filter(|n| *n as usize <= LONGEST)
-        {
+        let length = before.last_chunk().map(|w| word(w) ^ last(self.mark, 0));
+        if let Some(length) = length.filter(|n| *n as usize <= LONGEST) {
             let start = before.len().checked_sub(length as usize);
             let record = start.and_then(|s| before.get(s..)).and_then(|b| self.read(b));
             return record.filter(|r| r.length == length as usize).map_or(Found::Foreign, Found::Before);
         }
         match frame.first_chunk().map(word) {
-            Some(w) if w & 0xffff_0000 == FIRST => self.read(frame).map_or(Found::Foreign, Found::Inside),
+            Some(w) if w == self.mark => self.read(frame).map_or(Found::Foreign, Found::Inside),
             _ => Found::Nothing,
         }
     }

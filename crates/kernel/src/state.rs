@@ -53,7 +53,8 @@ impl State {
         words.iter().enumerate().filter(|(_, word)| word.contains(&None)).map(|(i, _)| i)
     }
 
-    /// Returns what is known on two paths alike. None if the paths differ in more than the bytes that are present or known.
+    /// Returns what is known on two paths alike. None if the paths differ in anything but `present` and
+    /// `destination`.
     pub(crate) fn meet(self, other: &State) -> Option<State> {
         let present = self.present.min(other.present);
         let destination = self.destination.filter(|d| other.destination == Some(*d));

@@ -4,7 +4,7 @@
 use crate::state::State;
 use std::collections::BTreeMap;
 
-/// A value that a program computes. It has 64 bits, of which loads and arithmetic on fewer bits leave the upper ones 0.
+/// A value of 64 bits that a program computes. Loads of fewer bytes are extended by zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Value(pub(crate) u32);
 
@@ -177,7 +177,7 @@ pub enum MapName {
     Counters,
     /// The AF_XDP sockets of the device, by receive queue.
     Sockets,
-    /// The devices that frames leave by, by the numbers in [`Program::devices`](crate::Program::devices).
+    /// The devices that frames leave by, by the numbers in [`Shared::devices`](crate::Shared::devices).
     Devices,
     /// A table of an element: the number of the element, and that of the table in the element.
     Table(u32, u32),

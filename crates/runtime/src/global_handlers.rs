@@ -94,7 +94,7 @@ static ALWAYS: [GlobalHandler; 19] = [
             "kernel",
             HandlerFlags::READ,
             "The elements that packets reach in the kernel, with the driver xdp. One line per element: the element, its \
-             class, its instructions, the packets that came up there, why packets come up (empty: a rare case), \
+             class, its instructions (-: it runs at user level), the packets that came up there, why packets come up (empty: a rare case), \
              separated by tabs.",
             ValueKind::Table,
         ),

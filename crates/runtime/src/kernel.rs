@@ -20,6 +20,7 @@ use castanet_spec::{Capability, Reason};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::Arc;
 
 /// The programs of a router.
@@ -50,14 +51,8 @@ impl Programs {
     }
 }
 
-/// What [`KernelDriver::install`] has done.
-#[derive(Default)]
-pub struct Installed {
-    /// The tables that did not exist before, by element and number.
-    pub tables: Vec<((u32, u32), Arc<dyn Table>)>,
-    /// What the former programs have counted.
-    pub counted: Vec<(Counter, u64)>,
-}
+/// Fills a new table. The arguments are the element that fills it, the number of the table in the element, and the table.
+pub type Fill<'a> = dyn FnMut((u32, u32), Arc<dyn Table>) + 'a;
 
 /// Loads programs into the kernel.
 pub trait KernelDriver: Send + Sync {
@@ -67,11 +62,17 @@ pub trait KernelDriver: Send + Sync {
     /// Why the kernel refuses.
     fn check(&self, programs: &Programs) -> Result<(), String>;
     /// Replaces the programs of all devices. If it fails, the former programs go on. `anew` says that the programs belong to
-    /// another configuration, which has tables of its own.
+    /// another configuration, which has tables of its own. `fill` is called for each new table before the programs run. Returns
+    /// what the former programs have counted.
     ///
     /// # Errors
     /// Why the kernel refuses.
-    fn install(&self, programs: &Programs, anew: bool) -> Result<Installed, String>;
+    fn install(
+        &self,
+        programs: &Programs,
+        anew: bool,
+        fill: &mut Fill<'_>,
+    ) -> Result<Vec<(Counter, u64)>, String>;
     /// Ends all programs: devices pass all frames to user level. Returns what the programs have counted.
     fn remove(&self) -> Vec<(Counter, u64)>;
     /// The numbers that the programs have counted since the last [`KernelDriver::install`].
@@ -90,8 +91,15 @@ pub(crate) struct Kernel {
     raised: BTreeMap<u32, u64>,
 }
 
-/// The number of former generations of programs whose records may still arrive.
-const GENERATIONS: usize = 2;
+/// Returns a random number, which the network cannot guess.
+fn random_mark() -> u32 {
+    // The keys of this hasher come from the system's random numbers.
+    std::collections::hash_map::RandomState::new().build_hasher().finish() as u32
+}
+
+/// The number of former generations of programs whose records may still arrive. Several handlers that change programs may be
+/// written before a device is read again.
+const GENERATIONS: usize = 32;
 
 /// The part of counts that is not in `seen`.
 fn unseen(seen: &BTreeMap<Counter, u64>, counts: Vec<(Counter, u64)>) -> Vec<(Counter, u64)> {
@@ -132,7 +140,7 @@ pub(crate) fn check_candidate(old: &Shared, new: &Assembly) -> Result<(), String
         None => return Ok(()),
         Some(kernel) => (kernel.driver.clone(), kernel.programs.router.generation),
     };
-    let programs = new.workers.first().map(|w| w.nodes.compile_kernel(generation.wrapping_add(1)));
+    let programs = new.workers.first().map(|w| w.nodes.compile_kernel(0, generation.wrapping_add(1)));
     programs.map_or(Ok(()), |programs| driver.check(&programs))
 }
 
@@ -145,8 +153,7 @@ pub(crate) fn add_counts(assembly: &mut Assembly) {
 
 /// Replaces the programs of an old router by those of the new one, to which resources and state have moved.
 pub(crate) fn hand_over(old: &mut Assembly, new: &mut Assembly, pairs: &Pairs) {
-    let Some(Kernel { driver, programs, points: Points(points), seen, .. }) = old.shared.kernel.lock().take()
-    else {
+    let Some(Kernel { driver, programs, points, seen, raised }) = old.shared.kernel.lock().take() else {
         return;
     };
     let Some(w) = new.workers.first_mut() else { return };
@@ -154,10 +161,11 @@ pub(crate) fn hand_over(old: &mut Assembly, new: &mut Assembly, pairs: &Pairs) {
         let p = p?;
         Some(Point { element: pairs.new_of(p.element)?, ..p })
     };
-    let older = points.into_iter().map(|(g, points)| (g, points.into_iter().map(renumber).collect()));
-    let older = Points(older.collect());
+    let renumbered = |(g, points): (u16, Vec<_>)| (g, points.into_iter().map(renumber).collect());
+    let generations = points.generations.into_iter().map(renumbered).collect();
+    let older = Points { mark: points.mark, generations };
     let generation = programs.router.generation.wrapping_add(1);
-    let next = w.nodes.compile_kernel(generation);
+    let next = w.nodes.compile_kernel(older.mark, generation);
     let counted = match w.nodes.install_kernel(&mut w.core, driver.clone(), next, older.clone(), true) {
         Ok(counted) => counted,
         Err(why) => {
@@ -166,6 +174,9 @@ pub(crate) fn hand_over(old: &mut Assembly, new: &mut Assembly, pairs: &Pairs) {
             driver.remove()
         }
     };
+    if let Some(kernel) = w.nodes.shared.kernel.lock().as_mut() {
+        kernel.raised = raised.into_iter().filter_map(|(e, n)| Some((pairs.new_of(e)?, n))).collect();
+    }
     for (counter, more) in unseen(&seen, counted) {
         // What a removed element has counted since the swap began is not shown anywhere.
         if let Some(counter) = paired(counter, pairs) {
@@ -193,14 +204,17 @@ impl View<'_> {
         if !matches!(pulls, [one] if of(one.element) == "ToDevice") {
             return Some("a ToDevice must pull from it directly");
         }
-        let pushes = self.graph.upstream(PortRef { element: queue as usize, port: 0 });
-        pushes.iter().any(|p| of(p.element).contains("RED")).then_some("an element watches its length")
+        // RED watches the nearest queues, wherever they are.
+        let watches = |e: usize| of(e).contains("RED");
+        (0..self.graph.len())
+            .any(watches)
+            .then_some("the router has an element that watches lengths of queues")
     }
 }
 
 impl View<'_> {
     /// Compiles the programs for all devices that the elements receive from.
-    fn compile(&self, generation: u16) -> Programs {
+    fn compile(&self, mark: u32, generation: u16) -> Programs {
         let sources: Vec<(u32, String)> = self
             .objects
             .iter()
@@ -208,7 +222,7 @@ impl View<'_> {
             .filter_map(|(e, o)| Some((e as u32, o.as_ref()?.receives()?.to_string())))
             .collect();
         let mut all = Programs::default();
-        all.router.generation = generation;
+        (all.router.mark, all.router.generation) = (mark, generation);
         for (element, device) in sources {
             match all.router.compile(self, element, REASONS) {
                 Ok(program) => all.programs.push((element, device, program)),
@@ -231,7 +245,7 @@ pub fn compile(graph: Graph, classes: &dyn Classes) -> Option<(Graph, Programs)>
             *object = Some(instance.common_ref());
         }
     }
-    let programs = View { graph: &graph, objects }.compile(0);
+    let programs = View { graph: &graph, objects }.compile(0, 0);
     Some((graph, programs))
 }
 
@@ -259,7 +273,7 @@ impl Network for View<'_> {
 
 impl Nodes {
     /// Compiles the programs for all devices that elements of this worker receive from.
-    pub(crate) fn compile_kernel(&self, generation: u16) -> Programs {
+    pub(crate) fn compile_kernel(&self, mark: u32, generation: u16) -> Programs {
         let shared = &self.shared;
         let mut objects: Vec<Option<&dyn Object>> = vec![None; shared.graph.len()];
         for (e, object) in objects.iter_mut().enumerate() {
@@ -270,7 +284,7 @@ impl Nodes {
                 _ => None,
             };
         }
-        View { graph: &shared.graph, objects }.compile(generation)
+        View { graph: &shared.graph, objects }.compile(mark, generation)
     }
 
     /// Loads the programs into the kernel, and gives elements what they share with them.
@@ -279,7 +293,8 @@ impl Nodes {
         core: &mut Core,
         driver: Arc<dyn KernelDriver>,
     ) -> Result<(), String> {
-        let programs = self.compile_kernel(1);
+        let mark = random_mark();
+        let programs = self.compile_kernel(mark, 1);
         if programs.programs.is_empty() && programs.refused.is_empty() {
             self.shared.message("nothing runs in the kernel, because the configuration has no FromDevice");
         }
@@ -287,7 +302,7 @@ impl Nodes {
             let who = self.shared.declared_at(*element);
             self.shared.message(&format!("{who}: its packets are processed at user level, because {why}"));
         }
-        self.install_kernel(core, driver, programs, Points::default(), true).map(drop)
+        self.install_kernel(core, driver, programs, Points { mark, generations: Vec::new() }, true).map(drop)
     }
 
     /// Installs programs. `older` are the points of former programs. Returns what these have counted.
@@ -299,17 +314,16 @@ impl Nodes {
         older: Points,
         anew: bool,
     ) -> Result<Vec<(Counter, u64)>, String> {
-        let Points(mut points) = older;
-        points.truncate(GENERATIONS);
+        let Points { mark, mut generations } = older;
+        generations.truncate(GENERATIONS);
         let newest = programs.router.points.iter().cloned().map(Some).collect();
-        points.insert(0, (programs.router.generation, newest));
-        let points = Points(points);
-        // Elements must know the points before packets come up.
+        generations.insert(0, (programs.router.generation, newest));
+        let points = Points { mark, generations };
+        // Elements must know the points before packets come up, and fill tables before programs look them up.
         self.attach_points(core, &points);
-        let Installed { tables, counted } = driver.install(&programs, anew)?;
-        for ((element, number), table) in tables {
+        let counted = driver.install(&programs, anew, &mut |(element, number), table| {
             let _ = self.with(core, element, |e, _| e.attach(Attached::Table(number, table)));
-        }
+        })?;
         let raised = self.shared.kernel.lock().take().map(|k| k.raised).unwrap_or_default();
         *self.shared.kernel.lock() = Some(Kernel { driver, programs, points, seen: BTreeMap::new(), raised });
         Ok(counted)
@@ -382,11 +396,11 @@ impl Nodes {
     /// Compiles the programs again after a handler of an element was written. If they differ, they replace the former ones.
     pub(crate) fn refresh_kernel(&mut self, core: &mut Core) {
         let shared = self.shared.clone();
-        let generation = match &*shared.kernel.lock() {
+        let (mark, generation) = match &*shared.kernel.lock() {
             None => return,
-            Some(kernel) => kernel.programs.router.generation,
+            Some(kernel) => (kernel.points.mark, kernel.programs.router.generation),
         };
-        let now = self.compile_kernel(generation);
+        let now = self.compile_kernel(mark, generation);
         let slot = shared.kernel.lock();
         let code = |p: &Programs| p.programs.iter().map(|p| p.2.instructions.clone()).collect::<Vec<_>>();
         // The same instructions may lead to other points, devices or tables.
@@ -406,7 +420,7 @@ impl Nodes {
             None => return,
             Some(k) => (k.driver.clone(), k.programs.router.generation, k.points.clone()),
         };
-        let programs = self.compile_kernel(generation.wrapping_add(1));
+        let programs = self.compile_kernel(older.mark, generation.wrapping_add(1));
         self.add_kernel_counts(core);
         let seen = shared.kernel.lock().as_mut().map(|k| std::mem::take(&mut k.seen)).unwrap_or_default();
         match self.install_kernel(core, driver, programs, older, false) {
@@ -474,7 +488,11 @@ impl Shared {
             let name = self.graph.name(e as usize);
             let class = self.graph.element(e as usize).map_or("", |x| x.class.as_str());
             let why = report.up.as_deref().unwrap_or("");
-            let _ = writeln!(out, "{name}\t{class}\t{}\t{raised}\t{why}", report.instructions);
+            let instructions = match report.states {
+                0 => "-".to_string(),
+                _ => report.instructions.to_string(),
+            };
+            let _ = writeln!(out, "{name}\t{class}\t{instructions}\t{raised}\t{why}");
         }
         out
     }

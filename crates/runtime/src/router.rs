@@ -161,7 +161,7 @@ impl Router {
 
     /// Returns the programs of the part of the router that can run in the kernel, without loading them.
     pub fn compile_for_kernel(&self) -> Programs {
-        self.assembly.workers.first().map_or_else(Programs::default, |w| w.nodes.compile_kernel(0))
+        self.assembly.workers.first().map_or_else(Programs::default, |w| w.nodes.compile_kernel(0, 0))
     }
 
     /// Loads the part of the router that can run in the kernel. Its packets that need the rest of the router come up. The

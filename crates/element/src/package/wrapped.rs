@@ -212,6 +212,9 @@ impl<T: Inner + ?Sized + 'static, W: Wrap> Object for Wrapped<T, W> {
     fn attach(&mut self, to: Attached) {
         self.wrap.call(|| self.inner.attach(to))
     }
+    fn counted(&mut self, name: &str, more: u64, now: i64) {
+        self.wrap.call(|| self.inner.counted(name, more, now))
+    }
 }
 
 impl<T: Inner + ?Sized + 'static, W: Wrap> Lifecycle for Wrapped<T, W> {

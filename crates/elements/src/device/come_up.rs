@@ -15,21 +15,21 @@ pub fn come_up(points: &Points, batch: &mut Batch, cx: &mut Cx<'_>) {
         };
         let (found, inside) = match points.find(before, frame) {
             Found::Nothing => {
-                // The kernel's program does not process frames yet.
+                // The device runs the plain program.
                 if clear_record(&mut p) {
                     batch.push(p);
                 }
                 continue;
             }
             Found::Foreign => {
-                entered_below(cx);
+                counted_by_program(cx);
                 cx.drop(p, Reason::Stopped);
                 continue;
             }
-            Found::Before(record) => (Risen::of(&record), 0),
-            Found::Inside(record) => (Risen::of(&record), record.length),
+            Found::Before(record) => (Resumed::of(&record), 0),
+            Found::Inside(record) => (Resumed::of(&record), record.length),
         };
-        entered_below(cx);
+        counted_by_program(cx);
         if clear_record(&mut p) && p.strip(inside) && found.restore(&mut p) {
             cx.resume(found.element, found.input, p);
         } else {
@@ -38,8 +38,9 @@ pub fn come_up(points: &Points, batch: &mut Batch, cx: &mut Cx<'_>) {
     }
 }
 
-/// The program in the kernel has counted the frame as entered, and so has the receiver: takes the second away.
-fn entered_below(cx: &mut Cx<'_>) {
+/// Cancels the receiver's count of a frame, because the program in the kernel has counted it: adding the largest number wraps
+/// around to one less.
+fn counted_by_program(cx: &mut Cx<'_>) {
     cx.entered(u64::MAX);
 }
 
@@ -51,7 +52,7 @@ fn clear_record(p: &mut Packet) -> bool {
 }
 
 /// A record, after its bytes are gone.
-struct Risen {
+struct Resumed {
     element: u32,
     input: u32,
     data: usize,
@@ -62,10 +63,10 @@ struct Risen {
     annotations: [u8; 48],
 }
 
-impl Risen {
-    fn of(record: &Record<'_>) -> Risen {
+impl Resumed {
+    fn of(record: &Record<'_>) -> Resumed {
         let state = &record.point.state;
-        Risen {
+        Resumed {
             element: record.point.element,
             input: record.point.input,
             data: usize::try_from(state.data).unwrap_or(0),

@@ -228,6 +228,9 @@ impl FromDevice {
         receiver.set_lead(if self.points.is_some() { LONGEST } else { 0 });
         let frames = receive_by_xdp(receiver, most, &self.intake, cx, |p| batch.push(p));
         if let Some(points) = self.points.clone() {
+            if !self.args.timestamp {
+                batch.iter_mut().for_each(|p| p.set_timestamp(0));
+            }
             come_up(&points, &mut batch, cx);
         }
         for p in batch.as_mut_vec().drain(..) {
@@ -404,7 +407,11 @@ impl Lifecycle for FromDevice {
         if let Some(Open { mut source, .. }) = self.open.take() {
             self.drops_before = self.drops_before.saturating_add(source.drops());
         }
-        cx.missed(self.drops_before);
+        match &self.points {
+            // A program in the kernel has counted these frames as entered.
+            Some(_) => cx.count_drops(Reason::NoBuffer, self.drops_before),
+            None => cx.missed(self.drops_before),
+        }
         self.shield = None;
         for p in self.waiting.drain(..) {
             cx.drop(p, Reason::Stopped);

@@ -34,6 +34,8 @@ pub struct Routes<T, const CHANGES: bool = true> {
     found: Vec<Option<Route>>,
     /// The routes in the kernel, while a program there looks them up.
     copies: Option<Arc<dyn castanet_element::kernel::Table>>,
+    /// Whether all routes are in the kernel, as far as they have been copied.
+    is_copied: bool,
 }
 
 impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
@@ -228,7 +230,16 @@ impl<T: RouteTable, const CHANGES: bool> Engine for Routes<T, CHANGES> {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let table = T::default();
         let (addrs, found) = (Vec::new(), Vec::new());
-        let mut this = Routes { args, table, outputs: cx.outputs, reported: 0, addrs, found, copies: None };
+        let mut this = Routes {
+            args,
+            table,
+            outputs: cx.outputs,
+            reported: 0,
+            addrs,
+            found,
+            copies: None,
+            is_copied: true,
+        };
         let routes = std::mem::take(&mut this.args.routes);
         let ranges = args::split(cx.config);
         let (mut errors, mut repeated) = (Vec::new(), 0_usize);

@@ -182,10 +182,12 @@ impl Code<'_> {
         self.store_annotation(offset + half.bytes() as usize, half, second);
     }
 
-    /// Stores the known bytes among these annotation bytes on the stack.
+    /// Settles annotation bytes: stores those that are known on the stack, and treats them as unknown from here on.
     fn settle(&mut self, offset: usize, bytes: usize) {
         for at in offset..(offset + bytes).min(ANNOTATIONS) {
             if let Some(Some(known)) = self.state.annotations.get_mut(at).map(Option::take) {
+                // The stack may hold what this byte was at the start, which a packet that goes up needs.
+                self.changed |= self.before.annotations.get(at) == Some(&None);
                 let offset = stack::ANNOTATIONS + at as i32;
                 let from = Operand::Constant(known.into());
                 self.step(Step::Store { base: Base::Stack, offset, size: Size::Byte, from });

@@ -12,7 +12,7 @@ use castanet_elements::device::come_up::come_up;
 use castanet_io::device::DeviceError;
 use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, Trial};
 use castanet_runtime::Classes;
-use castanet_runtime::kernel::{Installed, KernelDriver, Programs};
+use castanet_runtime::kernel::{Fill, KernelDriver, Programs};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -147,7 +147,12 @@ impl KernelDriver for World {
         self.0.kernel.lock().unwrap().programs.clear();
         counted
     }
-    fn install(&self, programs: &Programs, anew: bool) -> Result<Installed, String> {
+    fn install(
+        &self,
+        programs: &Programs,
+        anew: bool,
+        fill: &mut Fill<'_>,
+    ) -> Result<Vec<(Counter, u64)>, String> {
         let counted = self.counts();
         let mut side = self.0.kernel.lock().unwrap();
         let shared = &programs.router.shared;
@@ -223,7 +228,11 @@ impl KernelDriver for World {
         side.real = real;
         side.counters = shared.counters.clone();
         side.devices = shared.devices.clone();
-        Ok(Installed { tables, counted })
+        drop(side);
+        for (name, table) in tables {
+            fill(name, table);
+        }
+        Ok(counted)
     }
     fn counts(&self) -> Vec<(Counter, u64)> {
         let side = self.0.kernel.lock().unwrap();

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The table of a querier: IP addresses and the Ethernet headers to them, with two bytes of padding.
+/// The table of a querier: for each IP address the Ethernet header of frames to it, padded to 16 bytes.
 pub const COPIES: TableSpec = TableSpec { kind: TableKind::Exact, key: 4, value: 16, entries: 65_536 };
 
 /// The copies in one table, with the times until which they are valid.
@@ -52,7 +52,7 @@ impl State {
         }
     }
 
-    /// Removes the copies that are no longer valid. Returns the time at which the next one will not be, if there is one.
+    /// Removes the copies that are no longer valid. Returns the time at which the next copy expires, if one does.
     pub fn end_copies(&self, now: i64) -> Option<i64> {
         let mut next = None::<i64>;
         for Copy { table, until } in self.copies().0.lock().iter_mut() {

@@ -30,6 +30,9 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     /// Describes the look-up. Packets without a route go up.
     pub(in crate::ip) fn lower(&self, code: &mut Code<'_>) -> Lowered {
         if self.table.len() > COMPARED {
+            if !self.is_copied {
+                return Err("the kernel has no room for its routes".into());
+            }
             self.look_up_in_table(code);
         } else {
             self.compare(code);
@@ -40,16 +43,15 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     /// Takes the table in the kernel.
     pub(in crate::ip) fn attach(&mut self, to: Attached) {
         let Attached::Table(_, table) = to else { return };
-        for (net, route) in self.table.all() {
-            table.set(&key(net), &value(route));
-        }
+        let all = self.table.all();
+        self.is_copied = all.into_iter().all(|(net, route)| table.set(&key(net), &value(route)));
         self.copies = Some(table);
     }
 
     /// Makes the route to a prefix in the kernel the same as here.
-    pub(super) fn copy(&self, net: Net) {
+    pub(super) fn copy(&mut self, net: Net) {
         match (&self.copies, self.table.get(net)) {
-            (Some(copies), Some(route)) => drop(copies.set(&key(net), &value(route))),
+            (Some(copies), Some(route)) => self.is_copied &= copies.set(&key(net), &value(route)),
             (Some(copies), None) => copies.remove(&key(net)),
             (None, _) => {}
         }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// What loading a program is called in errors.
+/// The action that errors name when loading fails.
 pub(crate) const LOAD: &str = "load its XDP program";
 
 /// A map of programs, with its number in the process that opens devices, if that process made it.
