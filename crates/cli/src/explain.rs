@@ -23,7 +23,7 @@ pub fn main(args: &Explain) -> ExitCode {
     let mut text = String::new();
     if args.driver == Driver::Xdp && !diagnostics.iter().any(Diagnostic::is_error) {
         let graph = args.driver.apply(loaded.graph.clone(), loaded.classes.as_ref());
-        match castanet_runtime::kernel::compile(graph, loaded.classes.as_ref()) {
+        match castanet_runtime::in_kernel::compile(graph, loaded.classes.as_ref()) {
             Some((graph, programs)) => text = in_kernel(&graph, &programs),
             None => diagnostics.extend(castanet_runtime::check(
                 loaded.graph.clone(),

@@ -10,6 +10,7 @@
 //!   `session` has these and the other state that hot swaps keep, such as the listeners to messages.
 //! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, how workers send requests to each
 //!   other, and how they wait for each other at a swap.
+//! - [`kernel`]: the programs of the part of a router that runs in the kernel.
 //! - `build_state`, [`driver_elements`], [`shared`], `observed`: the data of one configuration, and the elements that the driver
 //!   adds to it. [`handlers`] and [`global_handlers`] have the handlers that no class declares. `replicas` decides
 //!   which workers get a handler call, and combines their answers.
@@ -19,7 +20,7 @@
 //!   nothing, and `worker` is the run loop of tasks, timers and mail.
 //! - `pairs` decides which element of a new configuration replaces which element of the old one.
 //! - `assembly` is all workers of one configuration. `link`, `prepare`, `initialise` and `assemble` make it from a
-//!   checked graph. `reconfigure` replaces one element of it, and `panics` handles panics of elements.
+//!   checked graph. [`in_kernel`] runs a part of it in the kernel. `reconfigure` replaces one element of it, and `panics` handles panics of elements.
 //! - `swap::error`, `swap::loader`, `swap::plan`, `swap::candidate`, `swap::slot`: the errors of hot swaps, how hot
 //!   swaps read configurations, the plan of a swap, and the new configuration that waits to be committed. [`running`]
 //!   gives threads that are not workers access to the router. `swap::prepare`, `swap::cleaner` and `swap::commit` carry
@@ -41,6 +42,7 @@ pub mod driver_elements;
 mod errors;
 pub mod global_handlers;
 pub mod handlers;
+pub mod in_kernel;
 mod initialise;
 pub mod kernel;
 pub mod ledger;

@@ -7,7 +7,7 @@ use super::cleaner::Cleaner;
 use super::error::{HandoverError, SwapError};
 use super::plan::Moves;
 use crate::assembly::Assembly;
-use crate::kernel;
+use crate::in_kernel;
 use crate::mail::Mail;
 use crate::pairs::Pairs;
 use crate::running::Running;
@@ -117,7 +117,7 @@ pub(crate) fn commit(
     for (w, old) in new.workers.iter_mut().zip(&current.workers) {
         w.core.continue_clock(&old.core);
     }
-    kernel::add_counts(current);
+    in_kernel::add_counts(current);
     if let Err(error) = transfer(current, &mut new, &moves) {
         // Ignore errors of the cleanup: the configuration has never run, and the first error is the one to report.
         new.cleanup();
@@ -130,7 +130,7 @@ pub(crate) fn commit(
     }
     let reopened = reopened(&current.shared, &new.shared, &moves);
     let errors = current.cleanup_of(|e| reopened.contains(&e));
-    kernel::hand_over(current, &mut new, &pairs);
+    in_kernel::hand_over(current, &mut new, &pairs);
     new.inherit_ledger(current, &pairs);
     std::mem::swap(current, &mut new);
     let mut old = new;

@@ -6,7 +6,7 @@ use super::error::SwapError;
 use super::loader::{Loaded, Loader, Style};
 use super::plan::{Moves, Plan, pairs};
 use crate::assemble::assemble;
-use crate::kernel::check_candidate;
+use crate::in_kernel::check_candidate;
 use crate::options::Settings;
 use crate::prepare::prepare;
 use crate::running::Running;
