@@ -27,10 +27,13 @@ pub fn address(device: &str) -> [u8; 6] {
 #[derive(Clone, Default)]
 pub struct World(Arc<Inner>);
 
+/// Frames with their times in milliseconds.
+type Frames = VecDeque<(i64, Vec<u8>)>;
+
 #[derive(Default)]
 struct Inner {
     /// The frames that each device receives, with their times in milliseconds.
-    frames: Mutex<HashMap<String, VecDeque<(i64, Vec<u8>)>>>,
+    frames: Mutex<HashMap<String, Frames>>,
     /// What was sent: the device and the frame.
     sent: Mutex<Vec<(String, Vec<u8>)>>,
     kernel: Mutex<Side>,
