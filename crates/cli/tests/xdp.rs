@@ -7,9 +7,9 @@ mod common;
 use castanet_testkit::host::Host;
 use castanet_testkit::namespace::{inside_with_bpf, run};
 use castanet_testkit::until;
-use common::{BINARY, Live};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use common::BINARY;
+use common::live_xdp::{self, ctl, start};
+use std::process::Command;
 
 /// Adds a host with a device `h{n}`, whose other end is `r{n}` in this namespace.
 fn add_host(n: u32) -> Host {
@@ -35,34 +35,7 @@ fn bridge(method: &str, extra: &str) -> String {
 
 /// Whether this process may load XDP programs; prints SKIP if not.
 fn has_xdp() -> bool {
-    run("ip link add probe type veth peer name other");
-    let text = "FromDevice(probe, METHOD XDP) -> Discard; DriverManager(stop)";
-    let out = Command::new(BINARY).args(["run", "-q", "-e", text]).output().unwrap();
-    run("ip link del probe");
-    let said = String::from_utf8_lossy(&out.stderr);
-    if !out.status.success() {
-        assert!(said.contains("no support for") || said.contains("grant CAP_BPF"), "{said}");
-        println!("SKIP: {said}");
-    }
-    out.status.success()
-}
-
-fn ctl(socket: &Path, arguments: &[&str]) -> String {
-    let out = Command::new(BINARY).arg("ctl").arg(socket).args(arguments).output().unwrap();
-    assert!(out.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8_lossy(&out.stdout).into_owned()
-}
-
-fn start(socket: &Path, arguments: &[&str], text: &str) -> Live {
-    let mut c = Command::new(BINARY);
-    c.arg("run").args(arguments).args(["-q", "-R", "-u"]).arg(socket).args(["-e", text]);
-    let log = std::fs::File::create(socket.with_extension("log")).unwrap();
-    let live = Live(c.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap());
-    until("it listens", || {
-        let mut read = Command::new(BINARY);
-        read.arg("ctl").arg(socket).args(["read", "version"]).output().unwrap().status.success()
-    });
-    live
+    live_xdp::has_xdp(&[], "FromDevice(probe, METHOD XDP) -> Discard; DriverManager(stop)")
 }
 
 #[test]

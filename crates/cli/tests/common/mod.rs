@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 pub mod browser;
+pub mod live_xdp;
 pub mod schema;
 pub mod web;
 
