@@ -121,7 +121,7 @@ impl Way {
     }
 }
 
-/// What is known about a program that the driver of a device runs.
+/// Measurements of a program that the driver of a device runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     /// The router's name.

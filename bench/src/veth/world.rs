@@ -94,7 +94,7 @@ pub(crate) struct Stream {
     share: u32,
 }
 
-/// What a router in the kernel has forwarded.
+/// The frames that a router in the kernel has forwarded.
 #[derive(Clone, Copy, Debug)]
 pub struct Redirected {
     /// The number of frames that its program has redirected to the device `out`.
@@ -313,7 +313,7 @@ impl World {
         self.streams.get(who).map_or(1.0, |s| f64::from(s.1.share.max(1)))
     }
 
-    /// What a router of Castanet in the kernel has forwarded; `None` for other routers.
+    /// The frames that a router of Castanet in the kernel has forwarded; `None` for other routers.
     ///
     /// # Errors
     /// The kernel does not tell.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The drivers of `castanet run`: how devices receive and send, and whether a part of the router runs in the kernel.
 
-use castanet_element::kernel::{Counter, Instruction, MapName, Table, TableKind};
+use castanet_element::kernel::{Counter, Instruction, MapName, Table};
 use castanet_graph::Graph;
 use castanet_io::device::DeviceError;
 use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, check_program, run_plain, run_program};
@@ -61,7 +61,7 @@ pub struct Kernel(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// What is loaded.
+    /// The loaded programs.
     loaded: Option<Loaded>,
     tables: BTreeMap<(u32, u32), Arc<ProgramMap>>,
 }
@@ -113,7 +113,7 @@ impl Loaded {
     fn run(&self, tables: &BTreeMap<(u32, u32), Arc<ProgramMap>>) -> Result<(), DeviceError> {
         self.each(tables, run_program)
     }
-    /// What the programs have counted.
+    /// The numbers that the programs have counted.
     fn counts(&self) -> Vec<(Counter, u64)> {
         let sums = self.counts.map().sums().unwrap_or_default();
         castanet_element::kernel::counts(&self.counters, sums)
@@ -123,17 +123,14 @@ impl Loaded {
 /// The instructions of a program, in which the constant of an instruction that loads a map is the index of the map in the
 /// second result.
 fn with_indices(program: &castanet_element::kernel::Program) -> (Vec<Instruction>, Vec<MapName>) {
-    let mut instructions = program.instructions.clone();
     let mut names: Vec<MapName> = Vec::new();
-    for &(at, name) in &program.maps {
+    let instructions = program.with_maps(|name| {
         let number = names.iter().position(|n| *n == name).unwrap_or_else(|| {
             names.push(name);
             names.len() - 1
         });
-        if let Some(i) = instructions.get_mut(at) {
-            i.immediate = i32::try_from(number).unwrap_or(i32::MAX);
-        }
-    }
+        i32::try_from(number).unwrap_or(i32::MAX)
+    });
     (instructions, names)
 }
 
@@ -148,11 +145,7 @@ impl State {
         let mut new: Tables = Vec::new();
         for (name, spec) in &shared.tables {
             if !self.tables.contains_key(name) {
-                let kind = match spec.kind {
-                    TableKind::Exact => MapKind::Hash,
-                    TableKind::Prefixes => MapKind::Prefixes,
-                };
-                let table = Arc::new(map(kind, spec.key, spec.value, spec.entries)?);
+                let table = Arc::new(map(spec.kind.into(), spec.key, spec.value, spec.entries)?);
                 self.tables.insert(*name, table.clone());
                 new.push((*name, Arc::new(Entries(table))));
             }

@@ -130,7 +130,7 @@ pub trait Object: Lifecycle + Any + Send {
     fn counted(&mut self, name: &str, more: u64, now: i64) {}
 }
 
-/// What an element shares with its code in the kernel.
+/// Data that an element shares with its code in the kernel.
 #[derive(Clone)]
 pub enum Attached {
     /// A table that the code looks up, with its number. It is empty.

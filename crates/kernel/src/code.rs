@@ -83,7 +83,7 @@ pub(crate) fn position<T: PartialEq>(all: &mut Vec<T>, wanted: T) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// What is known at a label, from all jumps to it so far.
+/// The facts known at a label, from all jumps to it so far.
 #[derive(Clone)]
 struct Reached {
     state: State,
@@ -174,7 +174,7 @@ impl<'a> Code<'a> {
         self.fault.get_or_insert_with(|| why.into());
     }
 
-    /// What is known about the packet here.
+    /// The state of the packet here.
     pub fn state(&self) -> &State {
         &self.state
     }

@@ -46,7 +46,7 @@ pub struct Point {
     pub element: u32,
     /// The input.
     pub input: u32,
-    /// What is known about the packets.
+    /// The state of the packets.
     pub state: State,
 }
 
@@ -72,7 +72,20 @@ pub struct Program {
     pub elements: BTreeMap<u32, Report>,
 }
 
-/// What all programs of a router share.
+impl Program {
+    /// The instructions, in which the constant of each instruction that names a map is `number` of this map.
+    pub fn with_maps(&self, mut number: impl FnMut(MapName) -> i32) -> Vec<Instruction> {
+        let mut instructions = self.instructions.clone();
+        for &(at, name) in &self.maps {
+            if let Some(i) = instructions.get_mut(at) {
+                i.immediate = number(name);
+            }
+        }
+        instructions
+    }
+}
+
+/// The data that all programs of a router share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Router {
     /// The mark of records: a random number, so that no frame from the network looks like a record.

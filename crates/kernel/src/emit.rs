@@ -22,7 +22,7 @@ const COUNTER_LIMIT: usize = 4096;
 /// The register that keeps a number across calls. No value is alive where it is used.
 const KEPT: u8 = 8;
 
-/// What the end of a program does. Exits that end alike share the code.
+/// The end of a program. Exits that end alike share the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tail {
     /// Passes the frame to user level. The words are the annotation words that the record has.

@@ -36,7 +36,7 @@ pub(crate) fn length(shortened: bool, words: usize) -> u32 {
     (12 + 4 * usize::from(shortened) + 4 * words) as u32
 }
 
-/// What a record says.
+/// The contents of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Where the packet continues.
@@ -59,7 +59,7 @@ pub struct Points {
     pub generations: Vec<(u16, Vec<Option<Point>>)>,
 }
 
-/// What was found before a frame.
+/// The result of looking for a record before a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found<'a> {
     /// No record: the frame comes from a program without records.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the compiler knows about a packet at one point of a program.
+//! The state of a packet: the facts that the compiler knows about it at one point of a program.
 
 /// The number of annotation bytes.
 pub const ANNOTATIONS: usize = 48;
@@ -7,7 +7,7 @@ pub const ANNOTATIONS: usize = 48;
 /// The number of words of four bytes in the annotations.
 pub const WORDS: usize = ANNOTATIONS / 4;
 
-/// What is known about a packet when the program is compiled. Offsets count from the start of the frame.
+/// The facts that are known about a packet when the program is compiled. Offsets count from the start of the frame.
 ///
 /// Everything else about a packet is in the frame or on the stack of the program: the annotations that are not known, and
 /// the length of a packet that was shortened.

@@ -183,7 +183,7 @@ pub enum MapName {
     Table(u32, u32),
 }
 
-/// What a packet does when the code of an element ends.
+/// The way of a packet when the code of an element ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// It continues at an output of the element.

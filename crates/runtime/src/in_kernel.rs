@@ -246,12 +246,7 @@ impl Nodes {
             Some(kernel) => (kernel.points.mark, kernel.programs.router.generation),
         };
         let now = self.compile_kernel(mark, generation);
-        let slot = shared.kernel.lock();
-        let code = |p: &Programs| p.programs.iter().map(|p| p.2.instructions.clone()).collect::<Vec<_>>();
-        // The same instructions may lead to other points, devices or tables.
-        let is_same = |k: &Kernel| k.programs.router == now.router && code(&k.programs) == code(&now);
-        let same = slot.as_ref().is_some_and(is_same);
-        drop(slot);
+        let same = shared.kernel.lock().as_ref().is_some_and(|k| k.programs.is_same(&now));
         if !same {
             self.renew_kernel(core);
         }
@@ -401,7 +396,7 @@ pub(crate) fn hand_over(old: &mut Assembly, new: &mut Assembly, pairs: &Pairs) {
         kernel.raised = raised.into_iter().filter_map(|(e, n)| Some((pairs.new_of(e)?, n))).collect();
     }
     for (counter, more) in unseen(&seen, counted) {
-        // What a removed element has counted since the swap began is not shown anywhere.
+        // Counts of a removed element since the swap began are not shown anywhere.
         if let Some(counter) = paired(counter, pairs) {
             w.nodes.add_kernel_count(&mut w.core, counter, more);
         }

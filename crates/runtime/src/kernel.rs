@@ -13,13 +13,18 @@ pub struct Programs {
     /// The program of each device that the router receives from: the element that receives, the name of the device, and the
     /// program.
     pub programs: Vec<(u32, String, Program)>,
-    /// What the programs share.
+    /// The data that the programs share.
     pub router: castanet_kernel::Router,
     /// The elements that receive from a device, of which the whole path is at user level: why.
     pub refused: BTreeMap<u32, String>,
 }
 
 impl Programs {
+    /// Whether other programs have the same instructions, and these lead to the same points, devices and tables.
+    pub(crate) fn is_same(&self, other: &Programs) -> bool {
+        let mine = self.programs.iter().map(|p| &p.2.instructions);
+        self.router == other.router && mine.eq(other.programs.iter().map(|p| &p.2.instructions))
+    }
     /// How each element runs that a program reaches, over all programs.
     pub fn elements(&self) -> BTreeMap<u32, Report> {
         let mut all: BTreeMap<u32, Report> = BTreeMap::new();

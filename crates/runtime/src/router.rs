@@ -3,7 +3,7 @@
 
 use crate::assemble::assemble;
 use crate::assembly::Assembly;
-use crate::kernel::{KernelDriver, Programs};
+use crate::kernel::KernelDriver;
 use crate::ledger::Ledger;
 use crate::options::{Options, ThreadStart};
 use crate::prepare::prepare;
@@ -157,11 +157,6 @@ impl Router {
                 }
             }
         }
-    }
-
-    /// Returns the programs of the part of the router that can run in the kernel, without loading them.
-    pub fn compile_for_kernel(&self) -> Programs {
-        self.assembly.workers.first().map_or_else(Programs::default, |w| w.nodes.compile_kernel(0, 0))
     }
 
     /// Loads the part of the router that can run in the kernel. Its packets that need the rest of the router come up. The

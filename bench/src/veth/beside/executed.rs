@@ -96,34 +96,29 @@ pub fn compiled(configuration: &str, length: usize) -> Result<Length, String> {
     let shared = &programs.router.shared;
     let mut indices: BTreeMap<MapName, usize> = BTreeMap::new();
     let mut maps = Vec::new();
-    let mut instructions = program.instructions.clone();
-    for (at, name) in &program.maps {
-        let index = match indices.get(name) {
-            Some(index) => *index,
-            None => {
-                maps.push(match name {
-                    MapName::Counters => Map::per_cpu_array(1, 8 * shared.counters.len().max(1)),
-                    MapName::Sockets => Map::sockets(1),
-                    MapName::Devices => devices(shared.devices.len()),
-                    MapName::Table(element, number) => {
-                        let spec = shared.tables.iter().find(|t| t.0 == (*element, *number));
-                        let spec = spec.map(|t| t.1).ok_or("a table without a shape")?;
-                        let mut map = Map::hash(16, spec.key as usize, spec.value as usize);
-                        // A table of next hops, as an ARPQuerier fills it.
-                        if (spec.key, spec.value as usize) == (4, VALUE) {
-                            next_hop(&mut map)?;
-                        }
-                        map
-                    }
-                });
-                indices.insert(*name, maps.len() - 1);
-                maps.len() - 1
-            }
-        };
-        if let Some(i) = instructions.get_mut(*at) {
-            i.immediate = i32::try_from(index).map_err(|e| e.to_string())?;
+    for (_, name) in &program.maps {
+        if indices.contains_key(name) {
+            continue;
         }
+        indices.insert(*name, maps.len());
+        maps.push(match name {
+            MapName::Counters => Map::per_cpu_array(1, 8 * shared.counters.len().max(1)),
+            MapName::Sockets => Map::sockets(1),
+            MapName::Devices => devices(shared.devices.len()),
+            MapName::Table(element, number) => {
+                let spec = shared.tables.iter().find(|t| t.0 == (*element, *number));
+                let spec = spec.map(|t| t.1).ok_or("a table without a shape")?;
+                let mut map = Map::hash(16, spec.key as usize, spec.value as usize);
+                // A table of next hops, as an ARPQuerier fills it.
+                if (spec.key, spec.value as usize) == (4, VALUE) {
+                    next_hop(&mut map)?;
+                }
+                map
+            }
+        });
     }
+    let index = |name| indices.get(&name).and_then(|i| i32::try_from(*i).ok()).unwrap_or(i32::MAX);
+    let instructions = program.with_maps(index);
     let devices = indices.get(&MapName::Devices).copied().ok_or("the program sends to no device")?;
     run(&instructions, maps, devices, length)
 }

@@ -107,7 +107,7 @@ pub struct Veth {
         default_value = "packet"
     )]
     pub drivers: Vec<Driver>,
-    /// What Castanet's routers do: `route` as the IP router, `forward` all packets from one device to the other, or `receive`:
+    /// The task of Castanet's routers: `route` as the IP router, `forward` all packets from one device to the other, or `receive`:
     /// discard all packets but one of 64, which is forwarded and stands for all.
     #[arg(long, value_enum, default_value = "route", conflicts_with_all = ["file", "burden"])]
     pub task: Task,
@@ -126,7 +126,7 @@ pub enum Driver {
     Xdp,
 }
 
-/// What a router does.
+/// The task of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Task {
     /// It is the IP router.

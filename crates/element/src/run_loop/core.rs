@@ -152,7 +152,8 @@ impl Core {
     /// Whether the programs in the kernel must be made again. Asked once for each request.
     #[inline]
     pub fn take_stale(&mut self) -> bool {
-        std::mem::take(&mut self.stale)
+        // The run loop asks after each turn, and writes only if there is a request.
+        self.stale && std::mem::take(&mut self.stale)
     }
     /// Takes the packets that continue at other elements, each with the element and its input.
     pub fn take_resumed(&mut self) -> Vec<(u32, u32, Packet)> {

@@ -1,8 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets that come up from the part of a router that runs in the kernel.
+//! Packets that enter the part of a router that runs in the kernel, and those that come up from there.
 
 use castanet_element::kernel::handover::{Found, LONGEST, Points, Record};
+use castanet_element::kernel::{Code, Size, Test};
 use castanet_element::prelude::*;
+
+/// Describes how an element with a count `count` receives the frames of a device with the Ethernet address `mine`: it counts them,
+/// and sets their packet types as [`come_up`]'s caller does at user level.
+pub fn receive(code: &mut Code<'_>, mine: &[u8; 6]) {
+    code.enter();
+    code.count("count");
+    let (short, stranger, group, multicast) = (code.label(), code.label(), code.label(), code.label());
+    code.need(14, short);
+    code.expect_bytes(0, mine, stranger);
+    code.set_packet_type(PacketType::Host as u8);
+    code.next(0);
+    code.bind(stranger);
+    let first = code.load(0, Size::Byte);
+    code.branch(first, Test::Common, 1u32, group);
+    code.set_packet_type(PacketType::OtherHost as u8);
+    code.next(0);
+    code.bind(group);
+    code.expect_bytes(0, &[0xff; 6], multicast);
+    code.set_packet_type(PacketType::Broadcast as u8);
+    code.next(0);
+    code.bind(multicast);
+    code.set_packet_type(PacketType::Multicast as u8);
+    code.next(0);
+    // The kernel delivers no frames without an Ethernet header.
+    code.bind(short);
+    code.drop(Reason::Truncated as u16);
+}
 
 /// Passes received packets to the elements where they continue. The data of each begin with [`LONGEST`] bytes before its frame.
 /// Frames without a record stay in the batch, without these bytes.

@@ -78,7 +78,7 @@ pub fn driver(name: &str) -> Option<String> {
 /// The most statistics of a driver that [`statistics`] reads.
 const MOST: usize = 1024;
 
-/// What a device's driver counts, by name, such as `tx_queue_0_xdp_xmit` of veth; nothing if it counts nothing, or has very
+/// The statistics of a device's driver, by name, such as `tx_queue_0_xdp_xmit` of veth; nothing if it counts nothing, or has very
 /// many counters.
 pub fn statistics(name: &str) -> Vec<(String, u64)> {
     read_statistics(name).unwrap_or_default()

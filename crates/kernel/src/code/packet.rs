@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What code does with a packet: its length, its start, its marks and annotations.
+//! Operations on a packet: its length, its start, its marks and annotations.
 
 use super::{Code, stack};
 use crate::state::ANNOTATIONS;

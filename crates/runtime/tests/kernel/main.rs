@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use world::World;
 
-/// What can be seen of a run.
+/// Everything that can be seen of a run.
 #[derive(Debug, PartialEq)]
 struct Seen {
     sent: Vec<(String, Vec<u8>)>,

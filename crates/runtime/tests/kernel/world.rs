@@ -5,10 +5,10 @@
 use castanet_classes::Registry;
 use castanet_element::kernel::handover::{LONGEST, Points};
 use castanet_element::kernel::interpreter::{Frame, Machine, Map, Run};
-use castanet_element::kernel::{Code, Counter, Instruction, Lowered, MapName, Size, Table, TableKind, Test};
+use castanet_element::kernel::{Code, Counter, Instruction, Lowered, MapName, Table, TableKind};
 use castanet_element::prelude::*;
 use castanet_element::{Attached, element};
-use castanet_elements::device::come_up::come_up;
+use castanet_elements::device::come_up::{come_up, receive};
 use castanet_io::device::DeviceError;
 use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, Trial};
 use castanet_runtime::Classes;
@@ -23,7 +23,7 @@ pub fn address(device: &str) -> [u8; 6] {
     [2, 0, 0, 0, 0, last]
 }
 
-/// What surrounds a router.
+/// The surroundings of a router.
 #[derive(Clone, Default)]
 pub struct World(Arc<Inner>);
 
@@ -34,14 +34,14 @@ type Frames = VecDeque<(i64, Vec<u8>)>;
 struct Inner {
     /// The frames that each device receives, with their times in milliseconds.
     frames: Mutex<HashMap<String, Frames>>,
-    /// What was sent: the device and the frame.
+    /// The sent frames: the device and the frame.
     sent: Mutex<Vec<(String, Vec<u8>)>>,
     kernel: Mutex<Side>,
     /// Whether the kernel refuses all programs.
     refuses: AtomicBool,
 }
 
-/// What the kernel has.
+/// The programs and maps in the kernel, and what was noticed there.
 #[derive(Default)]
 struct Side {
     machine: Machine,
@@ -57,7 +57,7 @@ struct Side {
     executed: u64,
     /// The same programs and maps in the kernel, if they are compared.
     real: Option<Real>,
-    /// What was found wrong with a program.
+    /// The first fault that was found in a program.
     fault: Option<String>,
 }
 
@@ -98,11 +98,11 @@ impl World {
     pub fn receive(&self, device: &str, at: i64, frame: Vec<u8>) {
         self.0.frames.lock().unwrap().entry(device.into()).or_default().push_back((at, frame));
     }
-    /// What was sent.
+    /// The sent frames, with their devices.
     pub fn sent(&self) -> Vec<(String, Vec<u8>)> {
         self.0.sent.lock().unwrap().clone()
     }
-    /// What was found wrong with a program.
+    /// The first fault that was found in a program.
     pub fn fault(&self) -> Option<String> {
         self.0.kernel.lock().unwrap().fault.clone()
     }
@@ -199,11 +199,7 @@ impl KernelDriver for World {
                 None => Map::hash(spec.entries, spec.key as usize, spec.value as usize),
             };
             if let Some(real) = &mut real {
-                let kind = match spec.kind {
-                    TableKind::Exact => MapKind::Hash,
-                    TableKind::Prefixes => MapKind::Prefixes,
-                };
-                real.map(kind, spec.key, spec.value, spec.entries);
+                real.map(spec.kind.into(), spec.key, spec.value, spec.entries);
                 let copy = real.maps.last().unwrap().as_ref().unwrap();
                 for key in map.keys() {
                     copy.map().set(&key, map.get(&key).unwrap()).unwrap();
@@ -216,11 +212,8 @@ impl KernelDriver for World {
             }
         }
         for (_, device, program) in &programs.programs {
-            let mut instructions = program.instructions.clone();
-            for (at, name) in &program.maps {
-                let index = side.names.iter().position(|n| n == name).unwrap();
-                instructions[*at].immediate = index as i32;
-            }
+            let index = |name| side.names.iter().position(|n| *n == name).unwrap();
+            let instructions = program.with_maps(|name| index(name) as i32);
             if let Some(real) = &mut real {
                 let maps: Vec<Option<&ProgramMap>> = real.maps.iter().map(Option::as_ref).collect();
                 let trial = Trial::load(&instructions, &maps).map_err(|e| e.to_string())?;
@@ -246,7 +239,7 @@ impl KernelDriver for World {
     }
 }
 
-/// What became of a frame.
+/// The fate of a frame.
 enum Way {
     Gone,
     Up(Vec<u8>),
@@ -394,27 +387,7 @@ impl FromWorld {
 
 impl InKernel for FromWorld {
     fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
-        code.enter();
-        code.count("count");
-        let (short, stranger, group, all) = (code.label(), code.label(), code.label(), code.label());
-        code.need(14, short);
-        let next = |code: &mut Code<'_>, kind: PacketType| {
-            code.set_packet_type(kind as u8);
-            code.next(0);
-        };
-        code.expect_bytes(0, &address(&self.args.name.0), stranger);
-        next(code, PacketType::Host);
-        code.bind(stranger);
-        let first = code.load(0, Size::Byte);
-        code.branch(first, Test::Common, 1u32, group);
-        next(code, PacketType::OtherHost);
-        code.bind(group);
-        code.expect_bytes(0, &[0xff; 6], all);
-        next(code, PacketType::Broadcast);
-        code.bind(all);
-        next(code, PacketType::Multicast);
-        code.bind(short);
-        code.drop(Reason::Truncated as u16);
+        receive(code, &address(&self.args.name.0));
         Ok(())
     }
     fn receives(&self) -> Option<&str> {

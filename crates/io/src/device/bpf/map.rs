@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::{ElementAttributes, MAP_CREATE, MAP_LOOKUP_ELEM, MAP_UPDATE_ELEM, MapAttributes, bpf};
+use castanet_kernel::TableKind;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -47,6 +48,15 @@ impl MapKind {
         [MapKind::Counters, MapKind::Devices, MapKind::Hash, MapKind::Prefixes]
             .into_iter()
             .find(|k| k.name() == name)
+    }
+}
+
+impl From<TableKind> for MapKind {
+    fn from(kind: TableKind) -> MapKind {
+        match kind {
+            TableKind::Exact => MapKind::Hash,
+            TableKind::Prefixes => MapKind::Prefixes,
+        }
     }
 }
 
@@ -106,11 +116,6 @@ impl Map {
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
-    /// The kind and the sizes.
-    pub fn shape(&self) -> MapShape {
-        self.shape
-    }
-
     /// The bytes that bpf(2) reads or writes for the values of an entry. Values of several processors are spaced by
     /// multiples of 8 bytes.
     fn space(&self) -> usize {
