@@ -28,6 +28,11 @@ pub trait Network {
     fn outputs(&self, element: u32) -> usize;
     /// The element and the input that an output leads to. For a pull output, the element that pulls.
     fn next(&self, element: u32, output: u32) -> Option<(u32, u32)>;
+    /// The element that pulls from an element, and the input by which it does. Packets cannot go up to an element that pulls, so
+    /// an element from which another one pulls runs in the kernel only if that one does.
+    fn puller(&self, _element: u32) -> Option<(u32, u32)> {
+        None
+    }
 }
 
 /// The numbers of the drop reasons that the compiler itself needs.
@@ -243,6 +248,11 @@ impl Compiler<'_> {
         let mut code = Code::new(element, input, (&connected, self.reasons), state, &mut self.router.shared);
         self.network.lower(element, input, &mut code)?;
         let (steps, values) = code.end()?;
+        if let Some((puller, input)) = self.network.puller(element) {
+            let refused =
+                |Refused(why): Refused| Refused(format!("the element that pulls from it cannot: {why}"));
+            self.lower(puller, input, state).map_err(refused)?;
+        }
         let places = assign(&steps, values).ok_or(Refused("it computes too many values".into()))?;
         Ok((steps, places))
     }

@@ -42,6 +42,9 @@ struct View<'a> {
 }
 
 impl View<'_> {
+    fn is_storage(&self, element: usize) -> bool {
+        self.graph.spec(element).is_some_and(|s| s.capabilities.contains(&Capability::Storage))
+    }
     /// Why a queue cannot be left out, or none: only a device may pull from it, and nothing may watch its length.
     fn observed(&self, queue: u32) -> Option<&'static str> {
         let of = |element: usize| self.graph.spec(element).map_or("", |s| s.name);
@@ -97,7 +100,7 @@ pub fn compile(graph: Graph, classes: &dyn Classes) -> Option<(Graph, Programs)>
 impl Network for View<'_> {
     fn lower(&self, element: u32, input: u32, code: &mut Code<'_>) -> Lowered {
         let e = element as usize;
-        if self.graph.spec(e).is_some_and(|s| s.capabilities.contains(&Capability::Storage))
+        if self.is_storage(e)
             && let Some(why) = self.observed(element)
         {
             return Err(why.into());
@@ -113,6 +116,9 @@ impl Network for View<'_> {
     fn next(&self, element: u32, output: u32) -> Option<(u32, u32)> {
         let port = PortRef { element: element as usize, port: output as usize };
         self.graph.downstream(port).first().map(|p| (p.element as u32, p.port as u32))
+    }
+    fn puller(&self, element: u32) -> Option<(u32, u32)> {
+        if self.is_storage(element as usize) { self.next(element, 0) } else { None }
     }
 }
 

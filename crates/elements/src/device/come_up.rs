@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets that enter the part of a router that runs in the kernel, and those that come up from there.
+//! Packets that enter and leave the part of a router that runs in the kernel, and those that come up from there.
 
 use castanet_element::kernel::handover::{Found, LONGEST, Points, Record};
-use castanet_element::kernel::{Code, Size, Test};
+use castanet_element::kernel::{Code, Lowered, Size, Test};
 use castanet_element::prelude::*;
 
 /// Describes how an element with a count `count` receives the frames of a device with the Ethernet address `mine`: it counts them,
@@ -30,6 +30,25 @@ pub fn receive(code: &mut Code<'_>, mine: &[u8; 6]) {
     // The kernel delivers no frames without an Ethernet header.
     code.bind(short);
     code.drop(Reason::Truncated as u16);
+}
+
+/// Describes how an element with counts `count` and `drops` sends packets by a device. Packets that cannot be sent leave on output
+/// 1. At user level, those that were sent leave on output 0.
+///
+/// # Errors
+/// Output 0 is connected: XDP cannot copy a packet.
+pub fn send(code: &mut Code<'_>, device: &str) -> Lowered {
+    if code.is_connected(0) {
+        return Err("packets that it has sent leave by its output 0".into());
+    }
+    // The kernel sends no frames without an Ethernet header.
+    let short = code.label();
+    code.need(14, short);
+    code.send(device, "count");
+    code.bind(short);
+    code.count("drops");
+    code.next_or(1, Reason::SendFailed as u16);
+    Ok(())
 }
 
 /// Passes received packets to the elements where they continue. The data of each begin with [`LONGEST`] bytes before its frame.

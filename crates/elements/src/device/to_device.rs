@@ -5,6 +5,7 @@ pub(super) mod outbox;
 mod sender;
 
 use super::args::{DeviceName, Method};
+use super::come_up::send;
 use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_io::device::MAX_BATCH;
@@ -156,7 +157,6 @@ impl InKernel for ToDevice {
         if !self.out.is_xdp() {
             return Err("it has no METHOD XDP".into());
         }
-        code.send(&self.args.devname.0, "count");
-        Ok(())
+        send(code, &self.args.devname.0)
     }
 }
