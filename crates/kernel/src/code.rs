@@ -357,6 +357,7 @@ impl<'a> Code<'a> {
         if at < 6 {
             self.state.destination = None;
         }
+        self.state.rewritten |= self.state.network.is_some_and(|(header, _)| at <= header && header < end);
         self.changed = true;
         self.step(Step::Store { base: Base::Frame, offset: at, size, from: from.into() });
     }

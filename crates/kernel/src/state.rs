@@ -23,6 +23,9 @@ pub struct State {
     pub mac: Option<i32>,
     /// The offset and the length of the network header, if it is marked.
     pub network: Option<(i32, u32)>,
+    /// Whether the first byte of the network header was written after the header was marked. The length in that byte may then
+    /// differ from the length of the mark.
+    pub rewritten: bool,
     /// The first six bytes of the frame, if they are known: the destination of an Ethernet frame.
     pub destination: Option<[u8; 6]>,
     /// The packet type annotation, as the number that the kernel uses (PACKET_HOST and others).
@@ -41,6 +44,7 @@ impl State {
             shortened: false,
             mac: Some(0),
             network: None,
+            rewritten: false,
             destination: None,
             packet_type: 0,
             annotations: [Some(0); ANNOTATIONS],
@@ -53,12 +57,13 @@ impl State {
         words.iter().enumerate().filter(|(_, word)| word.contains(&None)).map(|(i, _)| i)
     }
 
-    /// Returns what is known on two paths alike. None if the paths differ in anything but `present` and
+    /// Returns what is known on two paths alike. None if the paths differ in anything but `present`, `rewritten` and
     /// `destination`.
     pub(crate) fn meet(self, other: &State) -> Option<State> {
         let present = self.present.min(other.present);
         let destination = self.destination.filter(|d| other.destination == Some(*d));
-        let [mine, theirs] = [&self, other].map(|s| State { present, destination, ..s.clone() });
+        let rewritten = self.rewritten || other.rewritten;
+        let [mine, theirs] = [&self, other].map(|s| State { present, rewritten, destination, ..s.clone() });
         (mine == theirs).then_some(mine)
     }
 }

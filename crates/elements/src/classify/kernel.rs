@@ -83,6 +83,11 @@ impl Classify {
         let is_data = program.kind() == castanet_classify::OffsetBase::Data;
         let (network, transport) = match code.network() {
             _ if is_data => (0, 0),
+            // The transport header is where the IP header says.
+            Some(_) if ends[2] > 0 && code.plain_header().is_none() => {
+                code.up();
+                return Ok(());
+            }
             Some((at, length)) => (at, at + length as i32),
             None => {
                 code.drop(Reason::NoIpHeader as u16);

@@ -271,8 +271,8 @@ impl Action for IpGwOptions {
 impl InKernel for IpGwOptions {
     fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
         let other = code.label();
-        match code.network() {
-            Some((at, 20)) => {
+        match code.plain_header() {
+            Some(at) => {
                 code.need_at(at, 1, other);
                 code.next(0);
             }

@@ -168,8 +168,8 @@ impl InKernel for IpOutputCombo {
         code.branch(paint, Test::Equal, u32::from(self.args.color), other);
         let own = code.annotation(anno::FIX_IP_SRC, Size::Byte);
         code.branch(own, Test::Differ, 0u32, other);
-        match code.network() {
-            Some((at, 20)) => {
+        match code.plain_header() {
+            Some(at) => {
                 let most = i64::from(self.args.mtu) + i64::from(at);
                 code.branch_length(most, None, Some(other));
                 self.ttl.lower_decrement(code, other, |code| code.next(0));

@@ -116,11 +116,17 @@ impl Code<'_> {
     /// Marks the network header, `offset` bytes from the start of the data.
     pub fn mark_network(&mut self, offset: i32, length: u32) {
         self.state.network = Some((self.state.data.saturating_add(offset), length));
+        self.state.rewritten = false;
     }
 
     /// The offset of the network header from the start of the data, and its length, if it is marked.
     pub fn network(&self) -> Option<(i32, u32)> {
         self.state.network.map(|(at, len)| (at - self.state.data, len))
+    }
+
+    /// The offset of the IP header from the start of the data, if it is marked, has no options, and says so itself.
+    pub fn plain_header(&self) -> Option<i32> {
+        self.network().filter(|n| n.1 == 20 && !self.state.rewritten).map(|n| n.0)
     }
 
     /// Sets the packet type annotation, as the number that the kernel uses.
