@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of devices, with texts for users: what happened, and what to do about it.
 
+use super::xdp::{ATTACH, LOAD};
 use crate::error::system_text;
 use rustix::io::Errno;
 use std::fmt;
@@ -23,8 +24,8 @@ pub enum DeviceError {
         name: String,
         /// The operation that the kernel refused, for example `open a packet socket`.
         doing: &'static str,
-        /// The Linux capabilities that permit the operation, for example `CAP_NET_ADMIN`.
-        capability: &'static str,
+        /// The Linux capabilities that permit the operation and that this process lacks, for example `CAP_NET_ADMIN`.
+        capability: String,
     },
     /// Another program or element uses the device.
     Busy {
@@ -85,9 +86,13 @@ impl DeviceError {
         let name = name.to_owned();
         match errno {
             Errno::PERM | Errno::ACCESS => {
-                let capability =
-                    if doing == OPEN_SOCKET { "CAP_NET_RAW and CAP_NET_ADMIN" } else { "CAP_NET_ADMIN" };
-                DeviceError::NotPermitted { name, doing, capability }
+                let needed: &[&'static str] = match doing {
+                    OPEN_SOCKET => &["CAP_NET_RAW", "CAP_NET_ADMIN"],
+                    ATTACH => &ATTACHES,
+                    LOAD => &LOADS,
+                    _ => &["CAP_NET_ADMIN"],
+                };
+                DeviceError::NotPermitted { name, doing, capability: wanted(needed) }
             }
             Errno::BUSY => DeviceError::Busy { name },
             Errno::NETDOWN => DeviceError::Down { name },
@@ -136,6 +141,39 @@ impl DeviceError {
     }
 }
 
+/// The capabilities that it takes to attach the program of AF_XDP sockets.
+pub(crate) const ATTACHES: [&str; 3] = ["CAP_BPF", "CAP_NET_ADMIN", "CAP_NET_RAW"];
+/// The capabilities that it takes to load a program of a router.
+pub(crate) const LOADS: [&str; 3] = ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"];
+
+/// The capabilities that devices need, with their numbers, and the numbers of those that include them (capabilities(7)).
+const CAPABILITIES: [(&str, [u32; 2]); 4] = [
+    ("CAP_NET_ADMIN", [12, 12]),
+    ("CAP_NET_RAW", [13, 13]),
+    ("CAP_PERFMON", [38, 21]),
+    ("CAP_BPF", [39, 21]),
+];
+
+/// The capabilities of a list that this thread lacks.
+pub(crate) fn lacking(needed: &[&'static str]) -> Vec<&'static str> {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let own = status.lines().find_map(|l| u64::from_str_radix(l.strip_prefix("CapEff:")?.trim(), 16).ok());
+    lacking_of(own.unwrap_or(0), needed)
+}
+
+fn lacking_of(own: u64, needed: &[&'static str]) -> Vec<&'static str> {
+    let has =
+        |name: &&&str| CAPABILITIES.iter().any(|c| c.0 == **name && c.1.iter().any(|n| own >> n & 1 == 1));
+    needed.iter().filter(|name| !has(name)).copied().collect()
+}
+
+/// Names the capabilities of a list that this thread lacks. Names all of them if it has all, but not in the initial user namespace,
+/// which the kernel asks for some operations.
+pub(crate) fn wanted(needed: &[&'static str]) -> String {
+    let missing = lacking(needed);
+    if missing.is_empty() { needed.join(" and ") } else { missing.join(" and ") }
+}
+
 /// The value of `doing` in errors about opening a packet socket.
 pub(crate) const OPEN_SOCKET: &str = "open a packet socket";
 
@@ -166,6 +204,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn missing_capabilities_are_named() {
+        let (bpf, perfmon, admin, sys) = (1 << 39, 1 << 38, 1 << 12, 1 << 21);
+        for (own, missing) in [
+            (0, &LOADS[..]),
+            (bpf | admin, &["CAP_PERFMON"]),
+            (bpf | perfmon, &["CAP_NET_ADMIN"]),
+            (perfmon | admin, &["CAP_BPF"]),
+            (bpf, &["CAP_PERFMON", "CAP_NET_ADMIN"]),
+            (sys, &["CAP_NET_ADMIN"]),
+            (sys | admin, &[]),
+            (bpf | perfmon | admin, &[]),
+        ] {
+            assert_eq!(lacking_of(own, &LOADS), missing);
+        }
+    }
+
+    #[test]
     fn texts_say_what_to_do() {
         let here = vec!["eth0".to_string(), "lo".to_string()];
         let table = [
@@ -174,7 +229,11 @@ mod tests {
                 "eth9: no such device\n  help: devices here: eth0, lo",
             ),
             (
-                DeviceError::from_errno("eth0", OPEN_SOCKET, Errno::PERM),
+                DeviceError::NotPermitted {
+                    name: "eth0".into(),
+                    doing: OPEN_SOCKET,
+                    capability: lacking_of(0, &["CAP_NET_RAW", "CAP_NET_ADMIN"]).join(" and "),
+                },
                 "eth0: not permitted to open a packet socket\n  help: run as root, or grant CAP_NET_RAW and \
                  CAP_NET_ADMIN: setcap cap_net_raw,cap_net_admin+ep PROGRAM",
             ),

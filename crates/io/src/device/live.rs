@@ -6,7 +6,7 @@
 //! allocation per frame.
 
 use super::bpf::{Operation, Program, Shared};
-use super::error::DeviceError;
+use super::error::{DeviceError, wanted};
 use super::facts;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
@@ -79,7 +79,7 @@ impl LiveSender {
             Errno::PERM | Errno::ACCESS => DeviceError::NotPermitted {
                 name: name.to_owned(),
                 doing: "send live frames",
-                capability: "CAP_BPF and CAP_NET_ADMIN",
+                capability: wanted(&["CAP_BPF", "CAP_NET_ADMIN"]),
             },
             errno => DeviceError::from_errno(name, "send live frames", errno),
         };

@@ -26,7 +26,7 @@ pub(crate) use program::{LOAD, with_maps};
 pub use program::{ProgramMap, Trial, check_program, run_plain, run_program};
 pub use receiver::{LostFrame, XdpReceiver};
 pub use sender::XdpSender;
-pub(crate) use steering::Attachment;
+pub(crate) use steering::{ATTACH, Attachment};
 
 /// The longest header before an IP packet in bytes: Ethernet with one VLAN tag.
 const HEADER: usize = 18;

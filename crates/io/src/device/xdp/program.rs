@@ -3,7 +3,7 @@
 
 use super::steering::{Attachment, Steering, plain};
 use crate::device::bpf::{Map, MapKind, MapShape, Operation, Program, SocketMap};
-use crate::device::error::DeviceError;
+use crate::device::error::{DeviceError, LOADS, lacking, wanted};
 use crate::device::facts;
 use crate::opener;
 use castanet_kernel::instruction::code;
@@ -170,11 +170,10 @@ impl Trial {
 /// Loads a program, of which the maps are descriptors.
 pub(crate) fn explained(device: &str, instructions: &[Operation]) -> Result<Program, DeviceError> {
     Program::load_explained(instructions).map_err(|(e, log)| match e {
-        Errno::PERM => DeviceError::NotPermitted {
-            name: device.to_owned(),
-            doing: LOAD,
-            capability: "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN",
-        },
+        // Without CAP_PERFMON, the kernel loads some programs, and refuses others as it refuses wrong ones.
+        _ if e == Errno::PERM || !lacking(&LOADS).is_empty() => {
+            DeviceError::NotPermitted { name: device.to_owned(), doing: LOAD, capability: wanted(&LOADS) }
+        }
         _ if log.is_empty() => DeviceError::from_errno(device, LOAD, e),
         _ => {
             // The last lines say what is wrong, before the statistics.

@@ -3,7 +3,8 @@
 
 use super::registry::Registry;
 use crate::device::bpf::{Operation, Program, SocketMap, XdpMode};
-use crate::device::error::DeviceError;
+use crate::device::error::{ATTACHES, DeviceError, wanted};
+use crate::device::xdp_program;
 use crate::opener;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -53,13 +54,17 @@ impl Attachment {
             Errno::PERM | Errno::ACCESS => DeviceError::NotPermitted {
                 name: name.to_owned(),
                 doing: ATTACH,
-                capability: "CAP_BPF and CAP_NET_ADMIN and CAP_NET_RAW",
+                capability: wanted(&ATTACHES),
             },
             Errno::BUSY | Errno::EXIST => DeviceError::Invalid {
                 name: name.to_owned(),
                 what: format!(
-                    "another XDP program is attached already; end the program that attached it, or try: ip link set \
-                     {name} xdp off (in generic mode: xdpgeneric off)"
+                    "another XDP program is attached already{}; end the program that attached it, or try: ip link set \
+                     {name} xdp off (in generic mode: xdpgeneric off)",
+                    match xdp_program(name) {
+                        Ok(Some(id)) => format!(" (ID {id})"),
+                        _ => String::new(),
+                    }
                 ),
             },
             Errno::NOSYS => {
