@@ -24,7 +24,7 @@ pub fn inside_of(flags: &str, name: &str, body: impl FnOnce()) {
     let out = Command::new("unshare")
         .args([flags, "--"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .args(["--exact", name, "--include-ignored", "--nocapture", "--test-threads=1"])
         .env(INSIDE, "1")
         .output()
         .unwrap();

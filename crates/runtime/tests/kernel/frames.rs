@@ -1,17 +1,53 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random frames: mostly valid IPv4 and ARP, often changed in a byte or cut.
 
+/// The devices and hosts that frames name.
+#[derive(Clone, Copy)]
+pub struct Net {
+    /// The hosts whose packets are most frequent.
+    pub often: &'static [[u8; 4]],
+    /// Hosts, networks and routers.
+    pub hosts: &'static [[u8; 4]],
+}
+
+/// The networks of conf/ip-router.click.
+pub const ROUTED: Net = Net {
+    often: &[[10, 0, 0, 2], [10, 0, 1, 2]],
+    hosts: &[
+        [10, 0, 0, 2],
+        [10, 0, 1, 2],
+        [10, 0, 0, 1],
+        [10, 0, 1, 1],
+        [10, 0, 0, 255],
+        [10, 0, 1, 77],
+        [192, 168, 1, 1],
+        [224, 0, 0, 5],
+        [255, 255, 255, 255],
+        [127, 0, 0, 1],
+        [0, 0, 0, 0],
+    ],
+};
+
 /// A seeded generator.
-pub struct Random(u64);
+pub struct Random {
+    state: u64,
+    net: Net,
+    /// The frame before.
+    last: Vec<u8>,
+}
 
 impl Random {
     pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678)
+        Random::of_net(seed, ROUTED)
+    }
+    pub fn of_net(seed: u64, net: Net) -> Random {
+        let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678;
+        Random { state, net, last: Vec::new() }
     }
     /// SplitMix64 (Steele, Lea and Flood, figure 15).
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ z >> 31
@@ -22,7 +58,7 @@ impl Random {
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
-    fn of<T: Copy>(&mut self, list: &[T]) -> T {
+    pub fn of<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len() as u64) as usize]
     }
 
@@ -44,12 +80,13 @@ impl Random {
         let mut frame = [to, from].concat();
         match self.below(10) {
             0 => {
-                let who = self.of(&[[10, 0, 0, 2], [10, 0, 1, 2], [10, 0, 0, 1]]);
+                let hosts = self.net.hosts;
+                let who = self.of(&hosts[..3]);
                 frame.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, 1 + self.below(2) as u8]);
                 frame.extend(from);
                 frame.extend(who);
                 frame.extend(mine);
-                frame.extend(self.of(&[[10, 0, 0, 1], [10, 0, 1, 1], [10, 0, 0, 9]]));
+                frame.extend(self.of(&[hosts[2], hosts[3], [10, 0, 0, 9]]));
             }
             1 => {
                 frame.extend(self.of(&[[0x86, 0xdd], [0x81, 0], [9, 9]]));
@@ -80,24 +117,40 @@ impl Random {
         frame
     }
 
+    /// A frame as [`Random::frame_for`] makes it, often changed in several places, or a changed copy of the one before.
+    pub fn mutated_for(&mut self, device: u8) -> Vec<u8> {
+        let again = self.one_in(4) && !self.last.is_empty();
+        let mut frame = if again { self.last.clone() } else { self.frame_for(device) };
+        let changes = if again { 1 + self.below(3) } else { self.below(8).saturating_sub(5) };
+        for _ in 0..changes {
+            let at = self.below(frame.len() as u64) as usize;
+            // The headers matter most.
+            let at = if self.one_in(4) { at } else { at.min(self.below(56) as usize) };
+            match self.below(8) {
+                0 => frame.truncate(14.max(at)),
+                1 => frame.extend((0..self.below(40)).map(|i| i as u8)),
+                2 => frame[at] = self.of(&[0, 1, 0x7f, 0x80, 0xff]),
+                3 => frame[at] = frame[at].wrapping_add(self.of(&[1, 255])),
+                4 => frame[at] = self.next() as u8,
+                _ => frame[at] ^= 1 << self.below(8),
+            }
+        }
+        // A changed header mostly has a right checksum again, so that it passes further.
+        let ip = frame.get(14).map_or(0, |b| 4 * usize::from(b & 15));
+        if changes > 0 && !self.one_in(3) && ip >= 20 && frame.len() >= 14 + ip {
+            frame[24..26].fill(0);
+            let sum = checksum(&frame[14..14 + ip]);
+            frame[24..26].copy_from_slice(&sum.to_be_bytes());
+        }
+        self.last.clone_from(&frame);
+        frame
+    }
+
     /// An IPv4 packet.
     fn ip(&mut self) -> Vec<u8> {
-        let hosts = [
-            [10, 0, 0, 2],
-            [10, 0, 1, 2],
-            [10, 0, 0, 1],
-            [10, 0, 1, 1],
-            [10, 0, 0, 255],
-            [10, 0, 1, 77],
-            [192, 168, 1, 1],
-            [224, 0, 0, 5],
-            [255, 255, 255, 255],
-            [127, 0, 0, 1],
-            [0, 0, 0, 0],
-        ];
-        let often = [[10, 0, 0, 2], [10, 0, 1, 2]];
-        let src = if self.one_in(4) { self.of(&hosts) } else { self.of(&often) };
-        let dst = if self.one_in(4) { self.of(&hosts) } else { self.of(&often) };
+        let Net { often, hosts } = self.net;
+        let src = if self.one_in(4) { self.of(hosts) } else { self.of(often) };
+        let dst = if self.one_in(4) { self.of(hosts) } else { self.of(often) };
         let options: usize = if self.one_in(10) { 4 * (1 + self.below(10) as usize) } else { 0 };
         let longest = if self.one_in(20) { 1500 } else { 80 };
         let payload = self.below(longest) as usize;

@@ -4,7 +4,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod classes;
+mod conf;
+mod found;
 mod frames;
+mod graphs;
+mod pieces;
 mod world;
 
 use castanet_element::Clock;
@@ -28,10 +32,14 @@ struct Seen {
 
 /// Handlers whose values differ, because packets pass some elements only at user level: queues are left out in the kernel.
 /// Rates depend on the times of packets, which programs do not know.
-const DIFFERENT: [&str; 7] =
-    ["highwater_length", "scheduled", "cycles", "now", "rate", "bit_rate", "byte_rate"];
+const DIFFERENT: [&str; 8] =
+    ["highwater_length", "scheduled", "cycles", "now", "now_steady", "rate", "bit_rate", "byte_rate"];
 
 fn start(text: &str, world: &World) -> (Router, Log) {
+    try_start(text, world).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn try_start(text: &str, world: &World) -> Result<(Router, Log), String> {
     let log = Log::default();
     let options = Options {
         clock: Clock::simulated(castanet_testkit::START),
@@ -39,12 +47,12 @@ fn start(text: &str, world: &World) -> (Router, Log) {
         printer: log.printer(),
         ..Options::default()
     };
-    let (loaded, _) = Loaded::from_text("config", text.as_bytes(), &[], world::classes())
-        .unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let (loaded, _) =
+        Loaded::from_text("config", text.as_bytes(), &[], world::classes()).map_err(|e| e.to_string())?;
     let (router, _) = castanet_runtime::build(loaded.graph, loaded.classes, &loaded.sources, options)
-        .unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+        .map_err(|e| format!("{e:?}"))?;
     router.running().stop_when_idle();
-    (router, log)
+    Ok((router, log))
 }
 
 fn finish(mut router: Router, log: &Log, world: &World) -> Seen {
@@ -67,37 +75,81 @@ fn finish(mut router: Router, log: &Log, world: &World) -> Seen {
     Seen { sent: world.sent(), messages: log.lines(), handlers, ledger }
 }
 
-/// Runs a configuration with frames at user level, and partly in the kernel, and compares. Returns the world of the latter.
-fn compare(text: &str, frames: &[(&str, Vec<u8>)], world: fn() -> World) -> World {
+/// Frames with their times in milliseconds and their devices.
+type Frames = Vec<(i64, Vec<u8>, String)>;
+
+/// The result of a comparison.
+enum Outcome {
+    /// The configuration is not valid: why.
+    Refused(String),
+    /// Both runs were the same. The world of the router that runs in the kernel.
+    Same(World),
+    /// The first difference.
+    Differs(String),
+}
+
+/// The first difference of two runs.
+fn difference(seen: &Seen, wanted: &Seen) -> Option<String> {
+    for (i, (got, want)) in seen.sent.iter().zip(&wanted.sent).enumerate() {
+        if got != want {
+            return Some(format!("frame {i} sent:\n{got:02x?}\nnot\n{want:02x?}"));
+        }
+    }
+    for (got, want) in seen.messages.iter().zip(&wanted.messages) {
+        if got != want {
+            return Some(format!("{got}\nnot\n{want}"));
+        }
+    }
+    let numbers = |s: &Seen| (s.sent.len(), s.messages.len());
+    if numbers(seen) != numbers(wanted) {
+        return Some(format!("{:?} frames sent and messages, not {:?}", numbers(seen), numbers(wanted)));
+    }
+    if seen.ledger != wanted.ledger {
+        return Some(format!("{}\nnot\n{}", seen.ledger, wanted.ledger));
+    }
+    let differs = |(name, want): (&String, &String)| {
+        let got = seen.handlers.get(name).filter(|got| *got != want)?;
+        Some(format!("{name}: {got} not {want}"))
+    };
+    wanted.handlers.iter().find_map(differs)
+}
+
+/// Runs a configuration with frames at user level, and partly in the kernel, and compares.
+fn try_compare(text: &str, frames: &Frames, world: fn() -> World) -> Outcome {
     let run = |in_kernel: bool| {
         let world = world();
-        for (i, (device, frame)) in frames.iter().enumerate() {
-            world.receive(device, 1 + i as i64, frame.clone());
+        for (at, frame, device) in frames {
+            world.receive(device, *at, frame.clone());
         }
-        let (mut router, log) = start(text, &world);
+        let (mut router, log) = try_start(text, &world).map_err(Outcome::Refused)?;
         if in_kernel {
-            router.start_in_kernel(Arc::new(world.clone())).unwrap();
+            router.start_in_kernel(Arc::new(world.clone())).map_err(Outcome::Differs)?;
         }
         let seen = finish(router, &log, &world);
-        assert_eq!(world.fault(), None, "{text}");
-        (seen, world)
+        match world.fault() {
+            Some(fault) => Err(Outcome::Differs(fault)),
+            None => Ok((seen, world)),
+        }
     };
-    let (seen, world) = run(true);
-    let (wanted, _) = run(false);
-    for (i, (got, want)) in seen.sent.iter().zip(&wanted.sent).enumerate() {
-        assert!(got == want, "{text}\nframe {i} sent:\n{got:02x?}\nnot\n{want:02x?}");
+    let runs = run(true).and_then(|seen| Ok((seen, run(false)?.0)));
+    match runs {
+        Err(outcome) => outcome,
+        Ok(((seen, world), wanted)) => match difference(&seen, &wanted) {
+            Some(how) => Outcome::Differs(how),
+            None => Outcome::Same(world),
+        },
     }
-    assert_eq!(seen.sent.len(), wanted.sent.len(), "{text}");
-    for (got, want) in seen.messages.iter().zip(&wanted.messages) {
-        assert!(got == want, "{text}\n{got}\nnot\n{want}");
+}
+
+/// Like [`try_compare`], with a frame each millisecond. Panics if there is a difference. Returns the world of the router that
+/// runs in the kernel.
+fn compare(text: &str, frames: &[(&str, Vec<u8>)], world: fn() -> World) -> World {
+    let frames =
+        frames.iter().enumerate().map(|(i, (d, f))| (1 + i as i64, f.clone(), d.to_string())).collect();
+    match try_compare(text, &frames, world) {
+        Outcome::Same(world) => world,
+        Outcome::Refused(why) | Outcome::Differs(why) => panic!("{text}\n{why}"),
     }
-    assert_eq!(seen.messages.len(), wanted.messages.len(), "{text}");
-    for (name, want) in &wanted.handlers {
-        let got = &seen.handlers[name];
-        assert!(got == want, "{text}\n{name}: {got} not {want}");
-    }
-    assert_eq!(seen.ledger, wanted.ledger, "{text}");
-    world
 }
 
 /// Configurations that show each class that can run in the kernel. `IN` and `OUT` stand for devices; an output that leads to
@@ -141,8 +193,13 @@ const CLASSES: &[&str] = &[
     "FromDevice(eth0) -> q :: Queue -> Unqueue -> Observe(a); FromDevice(eth1) -> q;",
 ];
 
+/// The configurations for single classes.
+fn all() -> impl Iterator<Item = &'static str> {
+    [CLASSES, classes::MORE, classes::ALL_UP, found::FOUND].into_iter().flatten().copied()
+}
+
 fn classes_in(world: fn() -> World) {
-    for (i, text) in CLASSES.iter().chain(classes::MORE).chain(classes::ALL_UP).enumerate() {
+    for (i, text) in all().enumerate() {
         let mut random = Random::new(i as u64);
         let frames: Vec<(&str, Vec<u8>)> =
             (0..1500).map(|_| (if random.one_in(8) { "eth1" } else { "eth0" }, random.frame())).collect();
@@ -190,6 +247,54 @@ fn the_kernel_does_what_the_interpreter_does() {
         classes_in(World::with_kernel);
         route_tables_in(World::with_kernel);
         ip_router_in(World::with_kernel);
+    });
+}
+
+#[test]
+fn the_configurations_of_the_project_do_the_same_in_the_kernel() {
+    conf::check_that_all_are_there();
+    conf::configurations_in(World::default, 1500, 1);
+}
+
+#[test]
+fn each_class_that_can_run_in_the_kernel_is_compared() {
+    let texts: Vec<&str> = all().collect();
+    let classes = pieces::classes_with_code();
+    assert!(classes.len() > 50, "{classes:?}");
+    for class in classes {
+        let named = |text: &&str| text.split(|c: char| !c.is_alphanumeric()).any(|word| word == class);
+        assert!(texts.iter().any(named), "{class}: add configurations to classes.rs");
+    }
+}
+
+#[test]
+fn random_configurations_do_the_same_in_the_kernel() {
+    let (ran, up, gone) = graphs::random_graphs_in(World::default, 0..300, 250);
+    println!("{ran} configurations, {up} frames up, {gone} not");
+    assert!(ran > 280 && up > 10_000 && gone > 10_000);
+}
+
+/// `cargo test --release -p castanet-runtime --test kernel a_million -- --ignored --nocapture` prints the numbers.
+/// CASTANET_KERNEL_SEED chooses other random configurations and frames.
+#[test]
+#[ignore = "takes minutes; run by .ci/long"]
+fn a_million_packets_do_the_same_in_the_kernel() {
+    let seed = std::env::var("CASTANET_KERNEL_SEED").map_or(1, |s| s.parse().unwrap());
+    let name = "a_million_packets_do_the_same_in_the_kernel";
+    castanet_testkit::namespace::inside_with_bpf(name, || {
+        let world = match World::try_kernel() {
+            Ok(()) => World::with_kernel,
+            Err(e) => {
+                println!("SKIP: {name}: only in the interpreter: {e}");
+                World::default
+            }
+        };
+        let packets = conf::configurations_in(world, 30_000, seed);
+        let (ran, up, gone) = graphs::random_graphs_in(world, 1000 * seed..1000 * seed + 3000, 400);
+        println!(
+            "{ran} random configurations, {up} frames up, {gone} not, and {packets} of the project's configurations"
+        );
+        assert!(up + gone + packets as u64 > 1_000_000);
     });
 }
 

@@ -8,7 +8,7 @@ use castanet_element::kernel::interpreter::{Frame, Machine, Map, Run};
 use castanet_element::kernel::{Code, Counter, Instruction, Lowered, MapName, Table, TableKind};
 use castanet_element::prelude::*;
 use castanet_element::{Attached, element};
-use castanet_elements::device::come_up::{come_up, receive};
+use castanet_elements::device::come_up::{come_up, receive, send};
 use castanet_io::device::DeviceError;
 use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, Trial};
 use castanet_runtime::Classes;
@@ -316,9 +316,21 @@ pub struct FromWorld {
 pub struct FromArgs {
     /// The name of the device.
     name: Word,
+    /// PACKET: the element does not run in the kernel.
+    #[arg(keyword)]
+    method: Option<Word>,
     /// Accepted as in configurations for real devices.
-    #[arg(keyword, name = "METHOD")]
-    _method: Option<Word>,
+    #[arg(keyword, name = "PROMISC")]
+    _promisc: Option<bool>,
+}
+
+impl FromArgs {
+    fn check(&self) -> Lowered {
+        match &self.method {
+            Some(method) if method.0 == "PACKET" => Err("it has no METHOD XDP".into()),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Build for FromWorld {
@@ -387,11 +399,12 @@ impl FromWorld {
 
 impl InKernel for FromWorld {
     fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        self.args.check()?;
         receive(code, &address(&self.args.name.0));
         Ok(())
     }
     fn receives(&self) -> Option<&str> {
-        Some(&self.args.name.0)
+        self.args.check().is_ok().then_some(self.args.name.0.as_str())
     }
     fn attach(&mut self, to: Attached) {
         if let Attached::Points(points) = to {
@@ -402,13 +415,16 @@ impl InKernel for FromWorld {
 
 /// Sends to a device of the world.
 #[derive(Class)]
-#[class(name = "ToDevice", ports = "1/0", processing = "l/l", packets = "ether/", workers = exclusive)]
-#[class(build, lifecycle, kernel, task, ledger(leaves))]
+#[class(name = "ToDevice", ports = "1/0-2", processing = "l/h", packets = "ether/same", workers = exclusive)]
+#[class(build, lifecycle, kernel, task, ledger(makes), ends(Consumed), drops(Consumed, SendFailed))]
 pub struct ToWorld {
     args: FromArgs,
     /// Packets sent.
     #[count(unit = "packets")]
     count: Count,
+    /// Packets that could not be sent.
+    #[count(unit = "packets")]
+    drops: Count,
     world: Option<Arc<World>>,
     upstream: Signal,
     batch: Batch,
@@ -417,7 +433,8 @@ pub struct ToWorld {
 impl Build for ToWorld {
     fn build(args: FromArgs, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let world = cx.shared_of::<World>(u32::MAX);
-        Ok(ToWorld { args, count: Count::default(), world, upstream: Signal::default(), batch: Batch::new() })
+        let (count, drops) = Default::default();
+        Ok(ToWorld { args, count, drops, world, upstream: Signal::default(), batch: Batch::new() })
     }
 }
 
@@ -434,19 +451,29 @@ impl Element for ToWorld {
         let Some(p) = self.batch.pop() else {
             return if cx.is_on(&self.upstream) { Turn::Again } else { Turn::Sleep };
         };
+        if p.len() < 14 {
+            self.drops.add(1);
+            cx.emit_or(1, p, Reason::SendFailed);
+            return Turn::Again;
+        }
         self.count.add(1);
-        cx.left(1);
         if let Some(world) = &self.world {
             world.0.sent.lock().unwrap().push((self.args.name.0.clone(), p.data().to_vec()));
         }
+        if cx.has_output(0) {
+            // As in the class for real devices, the packets on output 0 are copies.
+            cx.made(1);
+            cx.left(1);
+        }
+        cx.emit_or(0, p, Reason::Consumed);
         Turn::Again
     }
 }
 
 impl InKernel for ToWorld {
     fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
-        code.send(&self.args.name.0, "count");
-        Ok(())
+        self.args.check()?;
+        send(code, &self.args.name.0)
     }
 }
 
