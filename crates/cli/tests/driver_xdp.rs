@@ -4,51 +4,13 @@
 
 mod common;
 
-use castanet_testkit::host::Host;
 use castanet_testkit::namespace::{inside_with_bpf, run};
 use castanet_testkit::until;
-use common::live_xdp::{self, ctl};
-use common::{BINARY, Live};
-use std::path::Path;
+use common::BINARY;
+use common::live_xdp::{
+    add_host, came_up, ctl, has_driver_xdp as has_xdp, number, router, start_in_kernel as start,
+};
 use std::process::Command;
-
-/// Adds a host with a device `port`, address 10.0.N.2 and the router as its gateway. The other end of its link is `rN` here.
-fn add_host(n: u32) -> Host {
-    let h = Host::new();
-    run(&format!("ip link add r{n} type veth peer name port; ip link set port netns {}", h.id()));
-    for line in ["address add 10.0.N.2/24 dev port", "link set port up", "route add default via 10.0.N.1"] {
-        h.run(&format!("ip {}", line.replace('N', &n.to_string())));
-    }
-    // Frames that are redirected to a veth device reach its other end only if that receives by NAPI.
-    h.run("ethtool -K port tx off txvlan off gro on");
-    run(&format!("ip link set r{n} up"));
-    h
-}
-
-/// The IP router between the hosts 0 and 1.
-fn router() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/ip-router.click");
-    std::fs::read_to_string(path).unwrap().replace("eth0", "r0").replace("eth1", "r1")
-}
-
-/// Whether this process may load XDP programs; prints SKIP if not.
-fn has_xdp() -> bool {
-    live_xdp::has_xdp(&["--driver", "xdp"], "FromDevice(probe) -> Discard; DriverManager(stop)")
-}
-
-fn number(socket: &Path, handler: &str) -> u64 {
-    ctl(socket, &["read", handler]).parse().unwrap()
-}
-
-/// The packets that came up, over all elements.
-fn came_up(socket: &Path) -> u64 {
-    let table = ctl(socket, &["read", "kernel"]);
-    table.lines().map(|l| l.split('\t').nth(3).unwrap().parse::<u64>().unwrap()).sum()
-}
-
-fn start(socket: &Path, arguments: &[&str], text: &str) -> Live {
-    live_xdp::start(socket, &[&["--driver", "xdp"], arguments].concat(), text)
-}
 
 #[test]
 fn the_ip_router_forwards_in_the_kernel() {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use super::{BINARY, Live};
+use castanet_testkit::host::Host;
 use castanet_testkit::namespace::run;
 use castanet_testkit::until;
 use std::path::Path;
@@ -40,4 +41,44 @@ pub fn start(socket: &Path, arguments: &[&str], text: &str) -> Live {
         read.arg("ctl").arg(socket).args(["read", "version"]).output().unwrap().status.success()
     });
     live
+}
+
+/// Adds a host with a device `port`, address 10.0.N.2 and the router as its gateway. The other end of its link is `rN` here.
+pub fn add_host(n: u32) -> Host {
+    let h = Host::new();
+    run(&format!("ip link add r{n} type veth peer name port; ip link set port netns {}", h.id()));
+    for line in ["address add 10.0.N.2/24 dev port", "link set port up", "route add default via 10.0.N.1"] {
+        h.run(&format!("ip {}", line.replace('N', &n.to_string())));
+    }
+    // Frames that are redirected to a veth device reach its other end only if that receives by NAPI.
+    h.run("ethtool -K port tx off txvlan off gro on");
+    run(&format!("ip link set r{n} up"));
+    h
+}
+
+/// The IP router between the hosts 0 and 1.
+pub fn router() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/ip-router.click");
+    std::fs::read_to_string(path).unwrap().replace("eth0", "r0").replace("eth1", "r1")
+}
+
+/// Whether this process may run routers with `--driver xdp`; prints SKIP if not.
+pub fn has_driver_xdp() -> bool {
+    has_xdp(&["--driver", "xdp"], "FromDevice(probe) -> Discard; DriverManager(stop)")
+}
+
+/// Reads a number.
+pub fn number(socket: &Path, handler: &str) -> u64 {
+    ctl(socket, &["read", handler]).parse().unwrap()
+}
+
+/// The packets that came up, over all elements.
+pub fn came_up(socket: &Path) -> u64 {
+    let table = ctl(socket, &["read", "kernel"]);
+    table.lines().map(|l| l.split('\t').nth(3).unwrap().parse::<u64>().unwrap()).sum()
+}
+
+/// Starts a router with `--driver xdp`, as [`start`] does.
+pub fn start_in_kernel(socket: &Path, arguments: &[&str], text: &str) -> Live {
+    start(socket, &[&["--driver", "xdp"], arguments].concat(), text)
 }

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Scenarios between hosts with `castanet run --driver xdp`: the firewall of conf/, TCP streams, and devices that the kernel gives
+//! the programs less well than usual.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod common;
+
+use castanet_testkit::host::Host;
+use castanet_testkit::namespace::{inside_with_bpf, run};
+use castanet_testkit::until;
+use common::live_xdp::{add_host, came_up, ctl, has_driver_xdp, number, router, start, start_in_kernel};
+use common::{BINARY, Live, signal};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Runs `f` on a thread in the namespace of a host.
+fn on<R: Send + 'static>(host: &Host, f: impl FnOnce() -> R + Send + 'static) -> std::thread::JoinHandle<R> {
+    let id = host.id();
+    std::thread::spawn(move || {
+        castanet_io::namespace::enter(id).unwrap();
+        f()
+    })
+}
+
+/// The bytes of a stream.
+fn bytes(length: usize) -> Vec<u8> {
+    (0..length as u64 / 8).flat_map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
+}
+
+/// Sends a stream by TCP from one host to another and back; every byte must be right.
+fn stream(from: &Host, to: &Host, address: &str, length: usize) {
+    let address: SocketAddr = address.parse().unwrap();
+    let limit = Some(Duration::from_secs(200));
+    let (ready, listening) = std::sync::mpsc::channel();
+    let server = on(to, move || {
+        let listener = TcpListener::bind(("0.0.0.0", address.port())).unwrap();
+        ready.send(()).unwrap();
+        let mut stream = listener.accept().unwrap().0;
+        stream.set_read_timeout(limit).unwrap();
+        let mut got = vec![0; length];
+        stream.read_exact(&mut got).unwrap();
+        assert!(got == bytes(length), "the bytes differ");
+        stream.write_all(&got).unwrap();
+    });
+    listening.recv().unwrap();
+    let client = on(from, move || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(limit).unwrap();
+        stream.write_all(&bytes(length)).unwrap();
+        let mut got = vec![0; length];
+        stream.read_exact(&mut got).unwrap();
+        assert!(got == bytes(length), "the bytes differ on the way back");
+    });
+    client.join().unwrap();
+    server.join().unwrap();
+}
+
+/// Asserts that at least 99 of 100 packets of those that two devices have received did not come up.
+fn mostly_in_the_kernel(socket: &Path, received: u64, before: u64) {
+    let up = came_up(socket) - before;
+    assert!(received > 1000 && up * 100 <= received, "{up} of {received} came up");
+    println!("{up} of {received} packets came up");
+}
+
+/// The firewall of conf/firewall.click between the devices r0, outside, and r1.
+fn firewall() -> (String, String) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/firewall.click");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (rules, rest) = text.split_once("FromIPSummaryDump(").unwrap();
+    let data = rest.split_once(", STOP true").unwrap().0;
+    let text = format!(
+        "{rules}
+         inward :: Queue(2000) -> ToDevice(r1); outward :: Queue(2000) -> ToDevice(r0);
+         FromDevice(r0, PROMISC true, SNIFFER false) -> kind :: Classifier(12/0806, 12/0800, -);
+         kind [0] -> inward; kind [1] -> Strip(14) -> CheckIPHeader -> sent :: Counter -> rules; kind [2] -> other :: Discard;
+         rules [0] -> passed :: Counter -> Unstrip(14) -> inward; rules [1] -> blocked :: Counter -> Discard;
+         FromDevice(r1, PROMISC true, SNIFFER false) -> back :: Classifier(12/0806, 12/0800, -);
+         back [0] -> outward; back [1] -> replies :: Counter -> outward; back [2] -> other;"
+    );
+    (text, data.to_string())
+}
+
+/// Runs a configuration on a host.
+fn castanet(host: &Host, text: &str) -> Live {
+    let net = format!("--net=/proc/{}/ns/net", host.id());
+    let mut c = Command::new("nsenter");
+    c.args([&net, "--", BINARY, "run", "-q", "-e", text]);
+    Live(c.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+}
+
+#[test]
+fn the_firewall_decides_in_the_kernel() {
+    inside_with_bpf("the_firewall_decides_in_the_kernel", || {
+        if !has_driver_xdp() {
+            return;
+        }
+        let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+        let (a, b) = (add_host(0), add_host(1));
+        let (text, data) = firewall();
+        let folder = tempfile::tempdir().unwrap();
+        let mut tables = Vec::new();
+        for driver in ["packet", "xdp"] {
+            let socket = folder.path().join(driver);
+            let live = start(&socket, &["--driver", driver], &text);
+            let dump = folder.path().join(format!("{driver}.dump"));
+            let capture = castanet(
+                &b,
+                &format!(
+                    "FromDevice(port, PROMISC true, SNIFFER false) -> Classifier(12/0800 6/020000000001) -> Strip(14) -> CheckIPHeader
+                     -> ToIPSummaryDump({}, CONTENTS ip_src sport ip_dst dport ip_proto tcp_flags)",
+                    dump.display()
+                ),
+            );
+            until("it captures", || std::fs::metadata(&dump).is_ok());
+            let mut sender = castanet(
+                &a,
+                &format!(
+                    "FromIPSummaryDump({data}, STOP true, CHECKSUM true) -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02)
+                     -> Queue -> t :: ToDevice(port); DriverManager(pause, wait 0.1s, stop)"
+                ),
+            );
+            assert!(sender.0.wait().unwrap().success());
+            until("all packets have arrived", || number(&socket, "sent.count") >= 33);
+            let counts = ["sent", "passed", "blocked"].map(|e| number(&socket, &format!("{e}.count")));
+            assert_eq!(counts, [33, 15, 18], "--driver {driver}");
+            until("the last one has arrived", || {
+                let text = b.run("cat /proc/net/dev");
+                let port = text.lines().find_map(|l| l.trim().strip_prefix("port:")).unwrap();
+                port.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+                    >= 15 * (1 + tables.len() as u64)
+            });
+            signal(capture.0.id(), "INT");
+            let mut capture = capture;
+            capture.0.wait().unwrap();
+            let text = std::fs::read_to_string(&dump).unwrap();
+            let mut rows: Vec<String> =
+                text.lines().filter(|l| !l.starts_with('!')).map(String::from).collect();
+            // Packets that come up may be overtaken by those of other flows.
+            rows.sort();
+            assert_eq!(rows.len(), 15, "--driver {driver}: {rows:?}");
+            tables.push(rows);
+            drop(live);
+            until("the device is free", || !run("ip link show r0; ip link show r1").contains("xdp"));
+        }
+        assert_eq!(tables[0], tables[1]);
+        // A connection to a permitted port, and one to another port.
+        for (host, own, other) in [(&a, "20.1.1.7/8", "10.1.0.0/16"), (&b, "10.1.0.1/16", "20.0.0.0/8")] {
+            host.run(&format!("ip address add {own} dev port"));
+            let source = own.split('/').next().unwrap();
+            host.run(&format!("ip route add {other} dev port src {source}"));
+        }
+        let socket = folder.path().join("s");
+        let _live = start_in_kernel(&socket, &[], &text);
+        stream(&a, &b, "10.1.0.1:80", 20 << 20);
+        mostly_in_the_kernel(&socket, number(&socket, "sent.count") + number(&socket, "replies.count"), 0);
+        let blocked = number(&socket, "blocked.count");
+        let refused = on(&a, || {
+            let address = "10.1.0.1:81".parse().unwrap();
+            TcpStream::connect_timeout(&address, Duration::from_millis(300)).is_err()
+        });
+        assert!(refused.join().unwrap());
+        assert!(number(&socket, "blocked.count") > blocked);
+    });
+}
+
+#[test]
+fn streams_cross_the_ip_router_in_the_kernel() {
+    inside_with_bpf("streams_cross_the_ip_router_in_the_kernel", || {
+        if !has_driver_xdp() {
+            return;
+        }
+        let (a, b) = (add_host(0), add_host(1));
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let _live = start_in_kernel(&socket, &[], &router());
+        let received =
+            || number(&socket, "one/FromDevice@1.count") + number(&socket, "two/FromDevice@1.count");
+        stream(&a, &b, "10.0.1.2:7777", 20 << 20);
+        mostly_in_the_kernel(&socket, received(), 0);
+        // The MTU of an interface becomes smaller and larger again. Meanwhile nothing that is sent exceeds it.
+        let (up, before) = (came_up(&socket), received());
+        for mtu in [1300, 1500] {
+            run(&format!("ip link set r1 mtu {mtu}"));
+            b.run(&format!("ip link set port mtu {mtu}"));
+            stream(&b, &a, "10.0.0.2:7778", 2 << 20);
+            stream(&a, &b, "10.0.1.2:7779", 2 << 20);
+        }
+        mostly_in_the_kernel(&socket, received() - before, up);
+    });
+}
+
+#[test]
+fn links_that_flap_go_on_in_the_kernel() {
+    inside_with_bpf("links_that_flap_go_on_in_the_kernel", || {
+        if !has_driver_xdp() {
+            return;
+        }
+        let (a, b) = (add_host(0), add_host(1));
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        // For a device that is made again, the router must lock memory, which it may not always do once it has dropped its privileges.
+        let _live = start_in_kernel(&socket, &["--keep-privileges"], &router());
+        assert!(a.run("ping -c 1 -W 60 10.0.1.2").contains("1 received"));
+        let works = |what: &str| {
+            until(what, || a.run("ping -c 1 -W 1 10.0.1.2 || true").contains("1 received"));
+            let before = came_up(&socket);
+            assert!(a.run("ping -q -c 200 -i 0.001 -W 60 10.0.1.2").contains("200 received"), "{what}");
+            let up = came_up(&socket) - before;
+            assert!(up <= 6, "{what}: {up} packets came up");
+        };
+        let id = b.id();
+        let traffic = on(&a, || run("ping -q -c 3000 -i 0.001 -W 1 10.0.1.2 || true"));
+        for i in 0..10 {
+            // Both ends of the second link, in turn.
+            match i % 2 {
+                0 => run("ip link set r1 down; sleep 0.05; ip link set r1 up"),
+                _ => run(&format!(
+                    "nsenter --net=/proc/{id}/ns/net -- sh -c 'ip link set port down; sleep 0.05; ip link set port up;
+                     ip route replace default via 10.0.1.1'"
+                )),
+            };
+        }
+        traffic.join().unwrap();
+        works("after flaps of the second link");
+        run("ip link set r0 down; ip link set r0 up");
+        works("after a flap of the first link");
+        // A device that is made again with the same name and addresses.
+        let ethernet =
+            |text: String| text.split_once("link/ether ").unwrap().1.split(' ').next().unwrap().to_string();
+        let (here, there) = (ethernet(run("ip link show r1")), ethernet(b.run("ip link show port")));
+        run("ip link del r1");
+        run(&format!(
+            "ip link add r1 address {here} type veth peer name port address {there}; ip link set port netns {id}"
+        ));
+        for line in [
+            "ip address add 10.0.1.2/24 dev port",
+            "ip link set port up",
+            "ethtool -K port tx off txvlan off gro on",
+            "ip route replace default via 10.0.1.1",
+        ] {
+            b.run(line);
+        }
+        run("ip link set r1 up");
+        works("after the second device was made again");
+        assert_eq!(run("ip link show r1").matches("prog/xdp").count(), 1);
+    });
+}
+
+#[test]
+fn a_router_killed_in_the_middle_of_traffic_leaves_nothing() {
+    inside_with_bpf("a_router_killed_in_the_middle_of_traffic_leaves_nothing", || {
+        if !has_driver_xdp() {
+            return;
+        }
+        let (a, _b) = (add_host(0), add_host(1));
+        let folder = tempfile::tempdir().unwrap();
+        for (i, arguments) in [&[][..], &["--keep-privileges"], &[]].into_iter().enumerate() {
+            let socket = folder.path().join(i.to_string());
+            let live = start_in_kernel(&socket, arguments, &router());
+            until("it forwards", || a.run("ping -c 1 -W 1 10.0.1.2 || true").contains("1 received"));
+            let traffic = on(&a, || run("ping -q -c 1000 -i 0.001 -W 1 10.0.1.2 || true"));
+            until("packets flow", || number(&socket, "one/FromDevice@1.count") > 100);
+            signal(live.0.id(), "KILL");
+            until("the programs are detached", || !run("ip link show r0; ip link show r1").contains("xdp"));
+            traffic.join().unwrap();
+            drop(live);
+            assert!(!a.run("ping -c 1 -W 0.2 10.0.1.2 || true").contains("1 received"), "nobody forwards");
+        }
+        let _live = start_in_kernel(&folder.path().join("last"), &[], &router());
+        until("a new one forwards", || a.run("ping -c 1 -W 1 10.0.1.2 || true").contains("1 received"));
+    });
+}
+
+/// Replaces a router by others while packets flow, until `swaps` swaps are done. No packet is lost, and nothing stays open.
+fn many_swaps(swaps: usize) {
+    let (a, _b) = (add_host(0), add_host(1));
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s");
+    let live = start_in_kernel(&socket, &["--keep-privileges"], &router());
+    let files: Vec<_> = [
+        router(),
+        router().replace("-> DropBroadcasts", "-> Paint($color, 18) -> DropBroadcasts"),
+        router().replace("kind [2] ->", "kind [2] -> Null -> Counter ->"),
+    ]
+    .iter()
+    .enumerate()
+    .map(|(i, text)| {
+        let file = folder.path().join(format!("{i}.click"));
+        std::fs::write(&file, text).unwrap();
+        file.display().to_string()
+    })
+    .collect();
+    assert!(a.run("ping -c 1 -W 60 10.0.1.2").contains("1 received"));
+    let open = || std::fs::read_dir(format!("/proc/{}/fd", live.0.id())).unwrap().count();
+    let memory = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", live.0.id())).unwrap();
+        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+    };
+    let (mut done, mut first) = (0, None);
+    while done < swaps {
+        let ping = on(&a, || run("ping -q -c 2000 -i 0.001 -W 60 10.0.1.2"));
+        while !ping.is_finished() && done < swaps {
+            ctl(&socket, &["swap", &files[done % 3]]);
+            done += 1;
+            if done == swaps / 2 {
+                first = Some((open(), memory()));
+            }
+        }
+        let said = ping.join().unwrap();
+        let log = std::fs::read_to_string(socket.with_extension("log")).unwrap();
+        assert!(said.contains("2000 received"), "after {done} swaps: {said}{log}");
+    }
+    let (files_before, memory_before) = first.unwrap();
+    assert!(open() <= files_before + 3, "{} open files, {files_before} before", open());
+    assert!(memory() < memory_before + (32 << 10), "{} kB, {memory_before} kB before", memory());
+    println!("{done} swaps, {} open files, {} kB", open(), memory());
+}
+
+#[test]
+fn swaps_under_load_keep_nothing_open() {
+    inside_with_bpf("swaps_under_load_keep_nothing_open", || {
+        if has_driver_xdp() {
+            many_swaps(40);
+        }
+    });
+}
+
+#[test]
+#[ignore = "takes minutes; run by .ci/long"]
+fn a_thousand_swaps_under_load_lose_no_packet() {
+    inside_with_bpf("a_thousand_swaps_under_load_lose_no_packet", || {
+        if has_driver_xdp() {
+            many_swaps(1000);
+        }
+    });
+}
+
+#[test]
+fn generic_mode_is_said_once_and_works() {
+    inside_with_bpf("generic_mode_is_said_once_and_works", || {
+        if !has_driver_xdp() {
+            return;
+        }
+        let (a, _b) = (add_host(0), add_host(1));
+        // The driver of bridges runs no programs.
+        for n in 0..2 {
+            run(&format!(
+                "ip link add br{n} type bridge; ip link set r{n} master br{n}; ip link set br{n} up"
+            ));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let text = router().replace("r0", "br0").replace("r1", "br1");
+        let _live = start_in_kernel(&socket, &[], &text);
+        until("it forwards", || a.run("ping -c 1 -W 1 10.0.1.2 || true").contains("1 received"));
+        let before = came_up(&socket);
+        assert!(a.run("ping -q -c 300 -i 0.001 -W 60 10.0.1.2").contains("300 received"));
+        assert!(came_up(&socket) <= before + 6, "{} came up", came_up(&socket) - before);
+        // Packets that come up: expired ones, and those to the router itself.
+        assert!(a.run("ping -c 2 -i 0.01 -W 60 10.0.0.1").contains("2 received"));
+        assert!(a.run("traceroute -n -q 1 -w 60 10.0.1.2").contains(" 1  10.0.0.1 "));
+        let file = folder.path().join("1.click");
+        std::fs::write(&file, text.replace("kind [2] ->", "kind [2] -> Null ->")).unwrap();
+        ctl(&socket, &["swap", file.to_str().unwrap()]);
+        assert!(a.run("ping -q -c 100 -i 0.001 -W 60 10.0.1.2").contains("100 received"));
+        let said = std::fs::read_to_string(socket.with_extension("log")).unwrap();
+        assert_eq!(said.matches("generic mode").count(), 2, "once for each device: {said}");
+    });
+}
+
+#[test]
+fn missing_capabilities_and_other_programs_are_named() {
+    inside_with_bpf("missing_capabilities_and_other_programs_are_named", || {
+        if !has_driver_xdp() {
+            return;
+        }
+        run("ip link add va type veth peer name vb; ip link set va up; ip link set vb up");
+        let text =
+            "FromDevice(va, SNIFFER false) -> Strip(14) -> CheckIPHeader -> Discard; DriverManager(stop);";
+        let attempt = |wrapper: &str, further: &str| {
+            let line = format!("{wrapper} {BINARY} run -q --driver xdp {further} -e '{text}'");
+            let out = Command::new("sh").args(["-c", &line]).output().unwrap();
+            (out.status.success(), String::from_utf8_lossy(&out.stderr).into_owned())
+        };
+        let all = ["bpf", "perfmon", "net_admin", "net_raw"];
+        for further in ["", "--keep-privileges"] {
+            for lacks in all {
+                // CAP_SYS_ADMIN includes the first two.
+                let drop =
+                    format!("setpriv --bounding-set=-sys_admin,-{lacks} --inh-caps=-sys_admin,-{lacks}");
+                let (ok, said) = attempt(&drop, further);
+                let named: Vec<_> =
+                    all.into_iter().filter(|c| said.contains(&format!("CAP_{}", c.to_uppercase()))).collect();
+                assert!(!ok && named == [lacks], "without {lacks}: {said}");
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let _live = start_in_kernel(&socket, &[], "FromDevice(va, SNIFFER false) -> Discard;");
+        let id = run("ip link show va");
+        let id = id.split_once("prog/xdp id ").unwrap().1.split_whitespace().next().unwrap().to_string();
+        let (ok, said) = attempt("", "");
+        assert!(
+            !ok && said
+                .contains(&format!("another XDP program is attached already (ID {id}); end the program"))
+                && said.contains("ip link set va xdp off"),
+            "{said}"
+        );
+    });
+}
