@@ -18,6 +18,14 @@ const PATIENCE: Duration = Duration::from_secs(200);
 /// Labs that may run concurrently hold this lock shared. Labs that measure hold it exclusively.
 static EXCLUSION: RwLock<()> = RwLock::new(());
 
+/// The variable that selects the driver of all routers, an argument of `castanet run --driver`.
+pub const DRIVER: &str = "CASTANET_LAB_DRIVER";
+
+/// The driver that [`DRIVER`] selects.
+pub fn driver() -> Option<String> {
+    std::env::var(DRIVER).ok()
+}
+
 /// A guard on [`EXCLUSION`], held until it is dropped.
 enum Exclusion {
     Shared { _guard: RwLockReadGuard<'static, ()> },
@@ -56,7 +64,9 @@ fn helper() -> PathBuf {
 
 fn hold(helper: &Path, inside: Option<u32>) -> Result<Process, String> {
     let mut command = Command::new(helper);
-    command.arg("hold").args(inside.map(|pid| pid.to_string()));
+    // XDP programs can be loaded only in the initial user namespace.
+    let origin = driver().map(|_| "callers".to_string());
+    command.arg("hold").args(inside.map(|pid| pid.to_string()).or(origin));
     let mut holder = Process::start(command);
     let deadline = std::time::Instant::now() + PATIENCE;
     while holder.stdout() != "ready\n" {
@@ -132,6 +142,13 @@ impl Lab {
     /// Creates a link again after its devices were deleted. Links are counted from 1.
     pub fn link_again(&self, link: u8, (a, a_name): (&Host, &str), (b, b_name): (&Host, &str)) {
         self.link_down(link, (a, a_name), (b, b_name));
+        if driver().is_some() {
+            // With METHOD XDP, the sender must complete its packets. A redirected frame reaches the other end of a veth device only
+            // if that receives by NAPI.
+            for (host, device) in [(a, a_name), (b, b_name)] {
+                host.run(&format!("ethtool -K {device} tx off txvlan off gro on")).good();
+            }
+        }
         a.ip(&format!("link set {a_name} up"));
         b.ip(&format!("link set {b_name} up"));
     }

@@ -3,7 +3,7 @@
 //! namespace.
 //!
 //! - `castanet-lab hold` creates a user and a network namespace, prints `ready`, and keeps them until its input
-//!   ends.
+//!   ends. `castanet-lab hold callers` stays in the caller's user namespace if it may create networks there.
 //! - `castanet-lab hold PID` creates a network namespace inside the user namespace of another holder.
 //! - `castanet-lab enter PID COMMAND...` runs a command in the namespaces of a holder.
 //! - `castanet-lab wire DEVICE` sends the frames that it reads and prints those that arrive, in hexadecimal.
@@ -37,8 +37,9 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["hold"] => hold(None),
-        ["hold", pid] => hold(Some(pid)),
+        ["hold"] => hold(None, Origin::OwnUsers),
+        ["hold", "callers"] => hold(None, Origin::Callers),
+        ["hold", pid] => hold(Some(pid), Origin::OwnUsers),
         ["enter", pid, program, ref arguments @ ..] => enter(pid, program, arguments),
         ["wire", device] => wire(device),
         ["flood", device, time] => flood(device, time, None),
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
         ["stream", server, port, blocks] => number(port)
             .and_then(|port| Ok((port, number(blocks)?)))
             .and_then(|(port, n)| stream::exchange(server, port as u16, n.into()).map_err(said("stream"))),
-        _ => Err("usage: castanet-lab hold [PID] | enter PID COMMAND... | wire DEVICE | flood DEVICE MILLISECONDS [RATE] | \
+        _ => Err("usage: castanet-lab hold [callers | PID] | enter PID COMMAND... | wire DEVICE | flood DEVICE MILLISECONDS [RATE] | \
                   ftp-server | ftp-client SERVER COMMAND... | ftp-say SERVER MILLISECONDS COMMAND... | \
                   stream-server PORT BLOCKS | stream SERVER PORT BLOCKS"
             .into()),
@@ -74,10 +75,10 @@ fn said(what: &str) -> impl Fn(io::Error) -> String + '_ {
 }
 
 /// Creates namespaces and keeps them until the input ends.
-fn hold(inside: Option<&str>) -> Done {
+fn hold(inside: Option<&str>, otherwise: Origin) -> Done {
     let origin = match inside {
         Some(pid) => Origin::SameAs(number(pid)?),
-        None => Origin::OwnUsers,
+        None => otherwise,
     };
     namespace::hold(origin).map_err(|e| e.to_string())
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The router between the hosts: the host's kernel, or a configuration of Castanet.
 
-use crate::lab::Host;
+use crate::lab::{Host, driver};
 use crate::process::{Output, Process};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Timeout, longer than a router needs to start even on a slow machine.
@@ -66,13 +69,26 @@ impl Router {
     #[track_caller]
     pub fn run(host: Host, castanet: &Path, arguments: &[&str], devices: usize) -> Router {
         let mut command = host.command(castanet);
-        command.arg("run").args(arguments);
+        command.arg("run");
+        // A router with a driver other than the default one has no packet sockets. It runs when its control socket answers.
+        let control = driver().map(|driver| {
+            static NUMBER: AtomicU32 = AtomicU32::new(0);
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let socket = std::env::temp_dir().join(format!("castanet-lab-{}-{number}", std::process::id()));
+            command.args(["--driver", &driver, "-u"]).arg(&socket);
+            socket
+        });
+        command.args(arguments);
         let process = Process::start(command);
         // Each line below the heading is a packet socket (packet(7)).
         let table = PathBuf::from(format!("/proc/{}/net/packet", process.id()));
+        let runs = || match &control {
+            Some(socket) => answers(socket),
+            None => std::fs::read_to_string(&table).unwrap_or_default().lines().count() > devices,
+        };
         let deadline = Instant::now() + PATIENCE;
-        while std::fs::read_to_string(&table).unwrap_or_default().lines().count() <= devices {
-            if Instant::now() > deadline || !process.stderr().is_empty() {
+        while !runs() {
+            if Instant::now() > deadline || !without_remarks(process.stderr()).is_empty() {
                 panic!("the router does not listen\n{}{}", process.stdout(), process.stop().stderr);
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -118,7 +134,7 @@ impl Router {
     /// Stops the router and returns its output; `None` for the kernel.
     #[track_caller]
     pub fn stop(mut self) -> Option<Output> {
-        self.process.take().map(Process::stop)
+        self.process.take().map(end)
     }
 
     /// Stops several routers at the same time, and returns their outputs.
@@ -126,10 +142,45 @@ impl Router {
     pub fn stop_all<const N: usize>(routers: [Router; N]) -> [Option<Output>; N] {
         let processes = routers.map(|mut router| router.process.take());
         std::thread::scope(|s| {
-            let threads = processes.map(|process| s.spawn(|| process.map(Process::stop)));
+            let threads = processes.map(|process| s.spawn(|| process.map(end)));
             threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })
     }
+}
+
+/// Whether the router answers at a control socket. The name of the socket is then removed.
+fn answers(socket: &Path) -> bool {
+    let answer = || {
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        stream.write_all(b"READ version\r\n")?;
+        let mut lines = BufReader::new(stream).lines();
+        // The first line is a greeting.
+        Ok(lines.nth(1).transpose()?.is_some_and(|line| line.starts_with("200")))
+    };
+    let answered = answer().unwrap_or_else(|_: std::io::Error| false);
+    if answered {
+        let _ = std::fs::remove_file(socket);
+    }
+    answered
+}
+
+/// Stops a router, and returns its output without remarks on devices.
+#[track_caller]
+fn end(process: Process) -> Output {
+    let ended = process.stop();
+    Output { stderr: without_remarks(ended.stderr), ..ended }
+}
+
+/// Removes the lines in which FromDevice with METHOD XDP says what to know about its device.
+fn without_remarks(stderr: String) -> String {
+    let remark = |line: &&str| {
+        line.contains("METHOD XDP takes the frames") || line.contains("METHOD XDP cannot complete")
+    };
+    if driver().is_none() {
+        return stderr;
+    }
+    stderr.split_inclusive('\n').filter(|line| !remark(line)).collect()
 }
 
 /// Runs `castanet new ip-router` with further arguments on a host, and returns the configuration that it writes.

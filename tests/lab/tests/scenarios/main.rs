@@ -13,6 +13,7 @@ mod firewall;
 mod forward;
 mod gateway;
 mod hostile;
+mod in_kernel;
 mod local;
 mod mobile;
 mod nat;
