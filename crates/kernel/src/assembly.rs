@@ -311,6 +311,12 @@ impl Emitter<'_> {
                     }
                 }
             }
+            Step::Time { to } => {
+                self.out.call(helper::KTIME_COARSE);
+                let r = self.write(to);
+                self.out.copy(r, FIRST);
+                self.written(to);
+            }
             Step::LookUp { table, key, to } => {
                 self.out.map(1, table);
                 self.out.copy(2, STACK);

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod classes;
+mod flows;
 mod frames;
 mod world;
 
@@ -16,6 +17,9 @@ use frames::Random;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use world::World;
+
+/// Frames with the devices that receive them.
+type Frames = Vec<(&'static str, Vec<u8>)>;
 
 /// Everything that can be seen of a run.
 #[derive(Debug, PartialEq)]
@@ -68,7 +72,7 @@ fn finish(mut router: Router, log: &Log, world: &World) -> Seen {
 }
 
 /// Runs a configuration with frames at user level, and partly in the kernel, and compares. Returns the world of the latter.
-fn compare(text: &str, frames: &[(&str, Vec<u8>)], world: fn() -> World) -> World {
+fn compare(text: &str, frames: &[(&'static str, Vec<u8>)], world: fn() -> World) -> World {
     let run = |in_kernel: bool| {
         let world = world();
         for (i, (device, frame)) in frames.iter().enumerate() {
@@ -144,7 +148,7 @@ const CLASSES: &[&str] = &[
 fn classes_in(world: fn() -> World) {
     for (i, text) in CLASSES.iter().chain(classes::MORE).chain(classes::ALL_UP).enumerate() {
         let mut random = Random::new(i as u64);
-        let frames: Vec<(&str, Vec<u8>)> =
+        let frames: Frames =
             (0..1500).map(|_| (if random.one_in(8) { "eth1" } else { "eth0" }, random.frame())).collect();
         let ways = compare(text, &frames, world).ways();
         assert!(ways.0 + ways.1 > 0, "{text}: no frame passed a program");
@@ -169,7 +173,7 @@ fn route_tables_in(world: fn() -> World) {
                  r [0] -> Observe(a); r [1] -> Observe(b); r [2] -> Observe(c); {changes}"
             );
             let mut random = Random::new(3);
-            let frames: Vec<(&str, Vec<u8>)> = (0..1000).map(|_| ("eth0", random.frame())).collect();
+            let frames: Frames = (0..1000).map(|_| ("eth0", random.frame())).collect();
             compare(&text, &frames, world);
         }
     }
@@ -189,6 +193,7 @@ fn the_kernel_does_what_the_interpreter_does() {
         }
         classes_in(World::with_kernel);
         route_tables_in(World::with_kernel);
+        flows::rewriters_in(World::with_kernel, false);
         ip_router_in(World::with_kernel);
     });
 }
@@ -197,7 +202,7 @@ fn the_kernel_does_what_the_interpreter_does() {
 fn some_frames_pass_each_class_in_the_kernel() {
     for (i, text) in classes::MORE.iter().enumerate() {
         let mut random = Random::new(1000 + i as u64);
-        let frames: Vec<(&str, Vec<u8>)> = (0..400).map(|_| ("eth0", random.frame())).collect();
+        let frames: Frames = (0..400).map(|_| ("eth0", random.frame())).collect();
         let places = ["a", "b", "c"];
         let text =
             places.iter().fold(text.to_string(), |text, p| text.replace(&format!("Observe({p})"), "Discard"));
@@ -226,7 +231,7 @@ fn ip_router_in(world: fn() -> World) {
     let known = "Script(set n 0, label again, write one/arp.insert 10.0.0.2 2:0:0:0:1:2,
                  write two/arp.insert 10.0.1.2 2:0:0:0:1:3, wait 1s, set n $(add $n 1), goto again $(lt $n 6));";
     for text in [ip_router(), format!("{}\n{known}", ip_router())] {
-        let frames: Vec<(&str, Vec<u8>)> = (0..4000)
+        let frames: Frames = (0..4000)
             .map(|_| {
                 let device = random.below(2) as u8;
                 (if device == 0 { "eth0" } else { "eth1" }, random.frame_for(device))
