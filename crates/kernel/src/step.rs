@@ -260,6 +260,10 @@ pub(crate) enum Step {
     Time {
         to: Value,
     },
+    /// A random number of 32 bits.
+    Random {
+        to: Value,
+    },
     /// Looks up the key at `key` on the stack. The value is the address of the entry, or 0.
     LookUp {
         table: MapName,
@@ -306,6 +310,7 @@ impl Step {
             | Step::Swap { to, .. }
             | Step::Length { to }
             | Step::Time { to }
+            | Step::Random { to }
             | Step::LookUp { to, .. } => Some(to),
             _ => None,
         }
@@ -330,6 +335,13 @@ impl Step {
 
     /// Whether the step calls a function of the kernel, which changes registers 0 to 5.
     pub fn calls(&self) -> bool {
-        matches!(self, Step::LookUp { .. } | Step::MoveStart { .. } | Step::Length { .. } | Step::Time { .. })
+        matches!(
+            self,
+            Step::LookUp { .. }
+                | Step::MoveStart { .. }
+                | Step::Length { .. }
+                | Step::Time { .. }
+                | Step::Random { .. }
+        )
     }
 }

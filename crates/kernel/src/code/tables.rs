@@ -28,6 +28,13 @@ impl Code<'_> {
         to
     }
 
+    /// A random number of 32 bits.
+    pub fn random(&mut self) -> Value {
+        let to = self.value();
+        self.step(Step::Random { to });
+        to
+    }
+
     /// The time in nanoseconds, exact to some milliseconds. It is 0 at some moment in the past, and the element at user level
     /// reads the same clock by [`Table::time`](crate::Table::time).
     pub fn time(&mut self) -> Value {

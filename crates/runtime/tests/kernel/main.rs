@@ -6,6 +6,7 @@
 mod classes;
 mod flows;
 mod frames;
+mod stations;
 mod world;
 
 use castanet_element::Clock;
@@ -146,7 +147,9 @@ const CLASSES: &[&str] = &[
 ];
 
 fn classes_in(world: fn() -> World) {
-    for (i, text) in CLASSES.iter().chain(classes::MORE).chain(classes::ALL_UP).enumerate() {
+    for (i, text) in
+        CLASSES.iter().chain(classes::MORE).chain(classes::ALL_UP).chain(classes::BOTH).enumerate()
+    {
         let mut random = Random::new(i as u64);
         let frames: Frames =
             (0..1500).map(|_| (if random.one_in(8) { "eth1" } else { "eth0" }, random.frame())).collect();
@@ -194,6 +197,7 @@ fn the_kernel_does_what_the_interpreter_does() {
         classes_in(World::with_kernel);
         route_tables_in(World::with_kernel);
         flows::rewriters_in(World::with_kernel, false);
+        stations::switches_in(World::with_kernel, false);
         ip_router_in(World::with_kernel);
     });
 }

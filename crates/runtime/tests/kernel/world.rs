@@ -373,14 +373,14 @@ impl Element for FromWorld {
             None => {
                 cx.entered(1);
                 self.count.add(1);
-                let p = self.packet(&frame);
+                let p = self.packet(&frame, cx.peek());
                 cx.emit(0, p);
             }
             Some(Way::Gone) => {}
             Some(Way::Up(bytes)) => {
                 cx.entered(1);
                 let mut batch = Batch::new();
-                batch.push(self.packet(&bytes));
+                batch.push(self.packet(&bytes, cx.peek()));
                 come_up(&self.points.clone().unwrap(), &mut batch, cx);
                 assert!(batch.is_empty(), "a frame came up without a record");
             }
@@ -389,7 +389,7 @@ impl Element for FromWorld {
 }
 
 impl FromWorld {
-    fn packet(&self, bytes: &[u8]) -> Packet {
+    fn packet(&self, bytes: &[u8], now: i64) -> Packet {
         let mut p = castanet_element::kit::packet(bytes);
         let kind = match bytes.first_chunk::<6>() {
             Some([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]) => PacketType::Broadcast,
@@ -399,6 +399,7 @@ impl FromWorld {
         };
         p.set_packet_type(kind);
         p.set_mac_header(0);
+        p.set_timestamp(now);
         p
     }
 }

@@ -264,7 +264,8 @@ impl Lowering<'_, '_> {
             Ports::Reply => self.copy(entry, at::PORTS + 2, offset::ICMP_ID, Size::Half),
         }
         self.annotate(entry);
-        self.leave(entry);
+        let out = self.code.load_entry(entry, at::OUT, Size::Half);
+        self.code.next_of(out, self.outputs);
     }
 
     /// Copies bytes of an entry into the packet.
@@ -318,19 +319,5 @@ impl Lowering<'_, '_> {
             self.code.bind(forward);
             self.code.set_annotation(at, Size::Byte, value);
         }
-    }
-
-    /// Lets the packet leave by the output of the flow.
-    fn leave(&mut self, entry: Value) {
-        let out = self.code.load_entry(entry, at::OUT, Size::Half);
-        let last = self.outputs.saturating_sub(1);
-        for n in 0..last {
-            let other = self.code.label();
-            self.code.branch(out, Test::Differ, n as i64, other);
-            self.code.next(n);
-            self.code.bind(other);
-        }
-        // A flow has only outputs that exist.
-        self.code.next(last);
     }
 }
