@@ -4,7 +4,9 @@
 use castanet_element::kernel::{Counter, Instruction, MapName, Table};
 use castanet_graph::Graph;
 use castanet_io::device::DeviceError;
-use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, check_program, run_plain, run_program};
+use castanet_io::device::xdp::{
+    MapKind, MapShape, ProgramMap, check_program, program_time, run_plain, run_program,
+};
 use castanet_lang::Flat;
 use castanet_lang::args;
 use castanet_runtime::kernel::{Fill, KernelDriver, Programs};
@@ -89,6 +91,19 @@ impl Table for Entries {
     fn remove(&self, key: &[u8]) {
         // An entry that is already gone is as good.
         let _ = self.0.map().remove(key);
+    }
+    fn clear(&self) {
+        while let Ok(Some(key)) = self.0.map().first_key() {
+            if self.0.map().remove(&key).is_err() {
+                return;
+            }
+        }
+    }
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.map().get(key).ok().flatten()
+    }
+    fn time(&self, _: i64) -> u64 {
+        program_time()
     }
 }
 

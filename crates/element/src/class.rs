@@ -67,7 +67,7 @@ pub enum Drive {
 /// `ends(Reason, ...)` for the ledger ([`LedgerRole`](castanet_spec::LedgerRole)), `capabilities(Storage, ...)`,
 /// `host(Receives, ...)` ([`HostUse`](castanet_spec::HostUse)), and
 /// `depends = packet | order` ([`Depends`](castanet_spec::Depends)), and
-/// these flags: `task`, `kernel` (the class implements [`InKernel`]), `copies`, `descending` (packets on higher outputs go first), `fifo`, `clock`, `config_follows`
+/// these flags: `task`, `kernel` (the class, or its engine if that processes the packets, implements [`InKernel`]), `copies`, `descending` (packets on higher outputs go first), `fifo`, `clock`, `config_follows`
 /// (a write to the handler of an argument also changes `config`), `information`, `build` (the class implements
 /// [`Build`] itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block
 /// with [`#[handlers]`](crate::handlers)).

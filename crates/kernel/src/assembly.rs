@@ -203,6 +203,13 @@ impl Emitter<'_> {
             self.out.store(STACK, offset, FIRST, Size::Double);
         }
     }
+    /// Calls a function of the kernel, of which the result is a value.
+    fn call(&mut self, function: i32, to: Value) {
+        self.out.call(function);
+        let r = self.write(to);
+        self.out.copy(r, FIRST);
+        self.written(to);
+    }
     fn label(&self, label: u32) -> Target {
         Target::Label(self.fragment, label)
     }
@@ -281,10 +288,7 @@ impl Emitter<'_> {
             }
             Step::Length { to } => {
                 self.out.copy(1, CONTEXT);
-                self.out.call(helper::LENGTH);
-                let r = self.write(to);
-                self.out.copy(r, FIRST);
-                self.written(to);
+                self.call(helper::LENGTH, to);
             }
             Step::BranchLength { than, plus, shorter, longer } => {
                 // Compares the end of the frame with an address in it, because the kernel's verifier does not permit the
@@ -311,14 +315,13 @@ impl Emitter<'_> {
                     }
                 }
             }
+            Step::Time { to } => self.call(helper::KTIME_COARSE, to),
+            Step::Random { to } => self.call(helper::RANDOM, to),
             Step::LookUp { table, key, to } => {
                 self.out.map(1, table);
                 self.out.copy(2, STACK);
                 self.out.add(2, key);
-                self.out.call(helper::MAP_LOOKUP);
-                let r = self.write(to);
-                self.out.copy(r, FIRST);
-                self.written(to);
+                self.call(helper::MAP_LOOKUP, to);
             }
             Step::MoveStart { by, otherwise } => {
                 let target = self.label(otherwise.0);

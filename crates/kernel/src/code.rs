@@ -520,6 +520,18 @@ impl<'a> Code<'a> {
         self.exit(Exit::Send { device, counter, state });
     }
 
+    /// Continues at the output with this number, one of the first `outputs`.
+    pub fn next_of(&mut self, output: Value, outputs: usize) {
+        let last = outputs.saturating_sub(1);
+        for n in 0..last {
+            let other = self.label();
+            self.branch(output, Test::Differ, n as i64, other);
+            self.next(n);
+            self.bind(other);
+        }
+        self.next(last);
+    }
+
     /// The host's own network stack gets the packet.
     pub fn host(&mut self) {
         let counter = position(&mut self.shared.counters, vec![Counter::Left(self.element)]);

@@ -147,6 +147,8 @@ pub mod helper {
     pub const REDIRECT_MAP: i32 = 51;
     /// Moves the start of the metadata before the frame.
     pub const ADJUST_META: i32 = 54;
+    /// Returns the time since boot in nanoseconds, as of the last tick of the system.
+    pub const KTIME_COARSE: i32 = 160;
     /// Returns the length of the frame.
     pub const LENGTH: i32 = 188;
     /// Moves the end of the frame.

@@ -256,6 +256,14 @@ pub(crate) enum Step {
         shorter: Option<Label>,
         longer: Option<Label>,
     },
+    /// The time of the clock that [`Table::time`](crate::Table::time) reads.
+    Time {
+        to: Value,
+    },
+    /// A random number of 32 bits.
+    Random {
+        to: Value,
+    },
     /// Looks up the key at `key` on the stack. The value is the address of the entry, or 0.
     LookUp {
         table: MapName,
@@ -301,6 +309,8 @@ impl Step {
             | Step::Arithmetic { to, .. }
             | Step::Swap { to, .. }
             | Step::Length { to }
+            | Step::Time { to }
+            | Step::Random { to }
             | Step::LookUp { to, .. } => Some(to),
             _ => None,
         }
@@ -325,6 +335,13 @@ impl Step {
 
     /// Whether the step calls a function of the kernel, which changes registers 0 to 5.
     pub fn calls(&self) -> bool {
-        matches!(self, Step::LookUp { .. } | Step::MoveStart { .. } | Step::Length { .. })
+        matches!(
+            self,
+            Step::LookUp { .. }
+                | Step::MoveStart { .. }
+                | Step::Length { .. }
+                | Step::Time { .. }
+                | Step::Random { .. }
+        )
     }
 }

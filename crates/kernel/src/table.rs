@@ -7,4 +7,11 @@ pub trait Table: Send + Sync {
     fn set(&self, key: &[u8], value: &[u8]) -> bool;
     /// Removes a key.
     fn remove(&self, key: &[u8]);
+    /// Removes all keys.
+    fn clear(&self);
+    /// The value of a key. None if the table has no such key.
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>>;
+    /// The time in nanoseconds that programs see ([`Code::time`](crate::Code::time)) when `now` is the time of the router. Only a
+    /// table in a simulated kernel needs `now`.
+    fn time(&self, now: i64) -> u64;
 }

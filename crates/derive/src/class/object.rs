@@ -46,20 +46,24 @@ fn engine_access(parts: &Parts<'_>) -> [TokenStream; 4] {
 /// Generates the implementation of `Object`.
 pub fn object_impl(ident: &Ident, parts: &Parts<'_>, kernel: bool) -> TokenStream {
     let kernel = kernel.then(|| {
+        let own = match parts.engine.filter(|_| parts.engine_processes) {
+            Some((e, _)) => quote!(self.#e),
+            None => quote!(*self),
+        };
         quote! {
             fn lower(&self, input: u32, code: &mut ::castanet_element::kernel::Code<'_>)
                 -> ::castanet_element::kernel::Lowered
             {
-                ::castanet_element::InKernel::lower(self, input, code)
+                ::castanet_element::InKernel::lower(&#own, input, code)
             }
             fn receives(&self) -> Option<&str> {
-                ::castanet_element::InKernel::receives(self)
+                ::castanet_element::InKernel::receives(&#own)
             }
             fn attach(&mut self, to: ::castanet_element::Attached) {
-                ::castanet_element::InKernel::attach(self, to)
+                ::castanet_element::InKernel::attach(&mut #own, to)
             }
             fn counted(&mut self, name: &str, more: u64, now: i64) {
-                ::castanet_element::InKernel::counted(self, name, more, now)
+                ::castanet_element::InKernel::counted(&mut #own, name, more, now)
             }
         }
     });

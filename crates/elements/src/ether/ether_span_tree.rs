@@ -86,9 +86,14 @@ impl Build for EtherSpanTree {
 
 impl Shared {
     /// Opens and closes ports as the states of the bridge's ports require. `wake` is called with the notifiers of
-    /// Suppressors whose ports were opened.
-    fn apply(&self, bridge: &Bridge, wake: impl FnMut(Note)) {
-        let mut opened = [false; 2];
+    /// Suppressors whose ports were opened. Returns whether anything has changed.
+    fn apply(&self, bridge: &Bridge, wake: impl FnMut(Note)) -> bool {
+        let (mut opened, mut changed) = ([false; 2], false);
+        let mut set = |flags: &PortFlags, port, value| {
+            let before = flags.set(port, value);
+            changed |= before != value;
+            before
+        };
         for port in 0..bridge.ports() {
             let state = bridge.state(port);
             let (learning, forwarding) =
@@ -96,18 +101,18 @@ impl Shared {
             // Close the output side of a port first and open it last, so that nothing is relayed while the other flags
             // change.
             if !forwarding {
-                self.output.set(port, true);
+                set(&self.output, port, true);
             }
-            self.switch.learning.set(port, !forwarding);
+            set(&self.switch.learning, port, !forwarding);
             let open = learning || forwarding;
-            opened[0] |= self.input.set(port, !open) && open;
+            opened[0] |= set(&self.input, port, !open) && open;
             if forwarding {
-                opened[1] |= self.output.set(port, false);
+                opened[1] |= set(&self.output, port, false);
             }
         }
         let flags = [&self.input, &self.output].into_iter().zip(opened);
         flags.filter(|f| f.1).filter_map(|f| f.0.to_wake()).for_each(wake);
-        self.switch.hurry(bridge.hurry().unwrap_or(0));
+        self.switch.hurry(bridge.hurry().unwrap_or(0)) || changed
     }
 }
 
@@ -117,7 +122,9 @@ impl EtherSpanTree {
         let mut guard = self.shared.bridge.lock();
         let Some(bridge) = guard.as_mut() else { return };
         f(bridge);
-        self.shared.apply(bridge, |note| cx.set_note(note));
+        if self.shared.apply(bridge, |note| cx.set_note(note)) {
+            cx.renew_kernel();
+        }
         for (port, message) in bridge.sent() {
             let frame = message.frame(self.args.addr);
             // If no buffer is free, this message is skipped. The bridge sends messages regularly.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! EtherSwitch: a learning bridge.
 
+mod copies;
+mod kernel;
 pub mod relay;
 mod table;
 #[cfg(test)]
@@ -36,7 +38,7 @@ use relay::Relay;
 #[class(ledger(makes))]
 #[class(name = "EtherSwitch", ports = "2-/=", processing = "h/h", flow = "#/[^#]", packets = "ether/same")]
 #[class(takes_state = "the addresses")]
-#[class(workers = share, copies, descending, drops(TooShort, SameSegment, Suppressed, NoBuffer))]
+#[class(workers = share, kernel, copies, descending, drops(TooShort, SameSegment, Suppressed, NoBuffer))]
 pub struct EtherSwitch {
     #[engine(element)]
     relay: Relay,

@@ -3,6 +3,7 @@
 
 use super::port_flags::PortFlags;
 use crate::sched::own_note::OwnNote;
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Class)]
 #[class(name = "Suppressor", ports = "-/=", processing = "a/a", flow = "#/#", packets = "any/same")]
 #[class(takes_state = "which ports are active")]
-#[class(workers = share, drops(Suppressed), build, lifecycle, handlers, capabilities(EmptyNotifier))]
+#[class(workers = share, drops(Suppressed), build, lifecycle, handlers, kernel, capabilities(EmptyNotifier))]
 pub struct Suppressor {
     suppressed: Arc<[AtomicBool]>,
     /// Gives other elements access to the flags in `suppressed` and to the notifier of this element.
@@ -123,6 +124,17 @@ impl Suppressor {
     fn reset(&mut self, cx: &mut Cx<'_>) {
         self.suppressed.iter().for_each(|s| s.store(false, Ordering::SeqCst));
         self.note.look(self.has_something(cx), cx);
+    }
+}
+
+impl InKernel for Suppressor {
+    fn lower(&self, input: u32, code: &mut Code<'_>) -> Lowered {
+        let port = input as usize;
+        if self.is_suppressed(port) {
+            return Err("its port is suppressed".into());
+        }
+        code.next(port);
+        Ok(())
     }
 }
 

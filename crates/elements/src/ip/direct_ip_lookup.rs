@@ -2,8 +2,6 @@
 //! DirectIPLookup: routes packets by any number of routes, through an indexed table.
 
 use super::routes::Routes;
-use castanet_element::Attached;
-use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_tables::lpm::DirectTable;
 
@@ -45,14 +43,5 @@ impl DirectIpLookup {
     #[write(button)]
     fn flush(&mut self) {
         self.routes.clear();
-    }
-}
-
-impl InKernel for DirectIpLookup {
-    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
-        self.routes.lower(code)
-    }
-    fn attach(&mut self, to: Attached) {
-        self.routes.attach(to);
     }
 }

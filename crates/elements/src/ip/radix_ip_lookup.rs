@@ -2,8 +2,6 @@
 //! RadixIPLookup: routes packets by any number of routes, with little memory.
 
 use super::routes::Routes;
-use castanet_element::Attached;
-use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_tables::lpm::RadixTable;
 
@@ -38,14 +36,5 @@ impl RadixIpLookup {
     #[write(button)]
     fn flush(&mut self) {
         self.routes.clear();
-    }
-}
-
-impl InKernel for RadixIpLookup {
-    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
-        self.routes.lower(code)
-    }
-    fn attach(&mut self, to: Attached) {
-        self.routes.attach(to);
     }
 }

@@ -2,8 +2,6 @@
 //! StaticIPLookup: routes packets by a few routes that never change.
 
 use super::routes::Routes;
-use castanet_element::Attached;
-use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_tables::lpm::StaticTable;
 
@@ -36,13 +34,4 @@ use castanet_tables::lpm::StaticTable;
 pub struct StaticIpLookup {
     #[engine(element)]
     routes: Routes<StaticTable, false>,
-}
-
-impl InKernel for StaticIpLookup {
-    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
-        self.routes.lower(code)
-    }
-    fn attach(&mut self, to: Attached) {
-        self.routes.attach(to);
-    }
 }

@@ -131,6 +131,8 @@ pub struct Flow {
     pub bits: u8,
     /// The value that replies get in the annotation REPLY_ANNO.
     pub anno: u8,
+    /// The directions of which the kernel has a copy: [`bit::FORWARD`] and [`bit::REPLY`].
+    pub copied: u8,
 }
 
 const _: () = assert!(size_of::<Flow>() == 64);
@@ -140,6 +142,18 @@ impl Flow {
     #[inline(always)]
     pub fn rewritten(&self, reply: bool) -> Tuple {
         self.tuples[usize::from(!reply)].reversed()
+    }
+    /// Whether packets of a direction leave the state as it is, except for the time: all packets, or those without FIN, SYN and
+    /// RST in a TCP flow.
+    pub fn is_settled(&self, reply: bool, kind: RewriterKind) -> bool {
+        let data = self.bits & bit::DATA << u8::from(reply) != 0;
+        match self.class {
+            _ if self.bits & bit::SHIFTED != 0 => false,
+            class::TCP_NEW..=class::TCP_DONE => data,
+            class::STREAMING => true,
+            _ if kind.is_by_ports() => data && self.bits & bit::THREE == bit::THREE,
+            _ => true,
+        }
     }
     /// Whether the table has a key for packets of a direction.
     #[inline(always)]

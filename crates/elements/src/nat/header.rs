@@ -49,6 +49,10 @@ fn transport<'a>(net: &'a [u8], h: &[u8; 20], header: u8) -> Option<&'a [u8; 8]>
 
 /// How a group of rewriter classes looks up packets (the keys) and rewrites them.
 pub trait Family: Send + 'static {
+    /// Whether TCP packets are rewritten.
+    const TCP: bool = true;
+    /// Whether UDP packets are rewritten.
+    const UDP: bool = true;
     /// Whether rewriting changes ICMP checksums. New addresses alone do not, as ICMP has no pseudo-header
     /// (RFC 792).
     const ICMP: bool = false;
@@ -86,6 +90,8 @@ pub trait Family: Send + 'static {
 pub struct Ports<const TCP: bool, const UDP: bool, const DCCP: bool>;
 
 impl<const TCP: bool, const UDP: bool, const DCCP: bool> Family for Ports<TCP, UDP, DCCP> {
+    const TCP: bool = TCP;
+    const UDP: bool = UDP;
     #[inline(always)]
     fn key(net: &[u8]) -> Option<Key> {
         let (mut key, h) = addresses(net)?;

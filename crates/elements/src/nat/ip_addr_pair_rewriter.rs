@@ -28,7 +28,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "IPAddrPairRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/same", workers = share)]
 #[class(takes_state = "the flows that an input would make, with their times and shifts")]
-#[class(offload = aware, drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort))]
+#[class(offload = aware, kernel, drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort))]
 pub struct IpAddrPairRewriter {
     #[engine(element)]
     rewriter: Rewriter<Args>,

@@ -4,6 +4,7 @@
 
 mod engine;
 mod handlers;
+mod kernel;
 
 pub use handlers::FlowText;
 
@@ -77,6 +78,8 @@ pub struct Rewriter<A> {
     outputs: usize,
     kind: RewriterKind,
     link: Option<Link>,
+    /// Whether the kernel has copies of flows.
+    copies: bool,
     reap: i64,
     dst_anno: bool,
     reply_anno: Option<usize>,
@@ -241,6 +244,9 @@ impl<A: RewriterArgs> Rewriter<A> {
         f.bits = bits;
         if kept != class {
             store.reclass(place, kept);
+        }
+        if self.copies {
+            store.update_copies(place, reply, kept != class, now);
         }
         if bits & bit::SHIFTED != 0 {
             shift(net, key.header, store, place, reply);

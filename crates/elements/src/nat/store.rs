@@ -3,6 +3,7 @@
 //! a full table, the flow that would time out first is evicted to make room.
 
 mod ageing;
+pub mod copies;
 mod list;
 mod make;
 mod moving;
@@ -14,10 +15,12 @@ use super::pattern::Cursor;
 use super::seq::Shift;
 use super::spec::Spec;
 use super::tuple::Tuple;
+use castanet_element::kernel::Table;
 use castanet_element::prelude::*;
 use castanet_tables::flow::{self, FlowIndex};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
 
 /// The maximum number of flows if no capacity is given. It bounds their memory to 400 MB.
 const CEILING: usize = 1 << 22;
@@ -56,6 +59,8 @@ pub struct Space {
     left: usize,
     /// Number of keys that the rewriter's flows have in the table, at most two for each flow.
     pub entries: usize,
+    /// The table of the kernel with copies of flows, if the kernel also rewrites packets.
+    copies: Option<Arc<dyn Table>>,
 }
 
 /// The flows of one rewriter, or of several that share a capacity.
@@ -168,6 +173,7 @@ impl Store {
             inputs: (0..inputs).map(|_| input()).collect(),
             left: 0,
             entries: 0,
+            copies: None,
         });
         Some(n)
     }
@@ -245,7 +251,12 @@ impl Store {
     #[inline]
     pub fn is_expired(&self, place: u32, now: i64) -> bool {
         let Some(f) = self.flow(place) else { return true };
-        self.class_of(f).is_none_or(|c| now.saturating_sub(f.last) >= c.timeout.max(c.guarantee))
+        self.is_over(f, f.last, now) && (f.copied == 0 || self.is_over(f, self.last_use(f, now), now))
+    }
+    /// Whether the timeout and the guarantee of a flow are over if it had its last packet at the time `last`.
+    #[inline(always)]
+    fn is_over(&self, f: &Flow, last: i64, now: i64) -> bool {
+        self.class_of(f).is_none_or(|c| now.saturating_sub(last) >= c.timeout.max(c.guarantee))
     }
     /// Returns the flow with an index.
     #[inline(always)]
@@ -274,6 +285,8 @@ impl Store {
     }
     /// Returns the shifts of one direction of a flow, so that the caller can add a shift. Marks the flow as shifted.
     pub fn shift(&mut self, place: u32, reply: bool) -> Option<&mut Shift> {
+        self.end_copy(place, false);
+        self.end_copy(place, true);
         let f = self.flows.get_mut(place as usize)?;
         f.bits |= bit::SHIFTED;
         self.shifts.entry(place).or_default().get_mut(usize::from(reply))

@@ -35,7 +35,10 @@ use castanet_element::prelude::*;
 #[class(name = "TCPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/same", workers = share, handlers)]
 #[class(takes_state = "the flows that an input would make, with their times and shifts")]
 #[class(offload = aware, copies, ledger(makes))]
-#[class(drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort, BadOffload, NoBuffer))]
+#[class(
+    kernel,
+    drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort, BadOffload, NoBuffer)
+)]
 pub struct TcpRewriter {
     #[engine(element)]
     rewriter: Rewriter<Args>,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RandomSwitch: chooses an output at random.
 
-use castanet_element::kernel::{Code, Lowered};
+use castanet_element::kernel::{Arithmetic, Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Sends each packet to one of the outputs, all equally likely.
 ///
 /// Each element has its own random numbers, which depend only on the seed of the run and the name of the
-/// element.
+/// element. In the kernel, they are the kernel's.
 ///
 /// # Ports
 /// Input 0: packets. Outputs 0, 1, ...: packets, each on one output.
@@ -45,8 +45,13 @@ impl Element for RandomSwitch {
 }
 
 impl InKernel for RandomSwitch {
-    fn lower(&self, _: u32, _: &mut Code<'_>) -> Lowered {
-        Err("its random numbers are those of user level".into())
+    /// The kernel has other random numbers than the element.
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let random = code.random();
+        let scaled = code.compute(Arithmetic::Multiply, random, self.outputs as i64);
+        let output = code.compute(Arithmetic::ShiftRight, scaled, 32u32);
+        code.next_of(output, self.outputs as usize);
+        Ok(())
     }
 }
 

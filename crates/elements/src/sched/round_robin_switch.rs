@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RoundRobinSwitch: sends packets to the outputs in turn.
 
-use castanet_element::kernel::{Code, Lowered};
+use castanet_element::Attached;
+use castanet_element::kernel::{Arithmetic, Code, Lowered, Size, Table, TableKind, TableSpec, Test};
 use castanet_element::prelude::*;
+use std::sync::Arc;
 
 /// Sends each packet to the next output: 0, 1, ..., and 0 again.
 ///
@@ -22,16 +24,23 @@ use castanet_element::prelude::*;
 pub struct RoundRobinSwitch {
     outputs: usize,
     next: usize,
+    /// The turn that the kernel shares with this element.
+    turn: Option<Arc<dyn Table>>,
 }
+
+/// The table with the turn: key 0, and the next output.
+const TURN: TableSpec = TableSpec { kind: TableKind::Exact, key: 4, value: 4, entries: 1 };
+const KEY: [u8; 4] = [0; 4];
 
 impl Build for RoundRobinSwitch {
     fn build(_: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(RoundRobinSwitch { outputs: cx.outputs, next: 0 })
+        Ok(RoundRobinSwitch { outputs: cx.outputs, next: 0, turn: None })
     }
 }
 
 impl Lifecycle for RoundRobinSwitch {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
+        old.read_turn();
         self.next = if old.next < self.outputs { old.next } else { 0 };
         Ok(())
     }
@@ -45,15 +54,52 @@ impl Element for RoundRobinSwitch {
     }
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        self.read_turn();
         let output = self.next;
         self.next = if output + 1 < self.outputs { output + 1 } else { 0 };
+        self.write_turn();
         cx.emit(output, p);
     }
 }
 
+impl RoundRobinSwitch {
+    /// Reads the turn that the kernel shares.
+    #[inline]
+    fn read_turn(&mut self) {
+        if let Some(turn) = &self.turn
+            && let Some(next) = turn.get(&KEY).and_then(|t| Some(u32::from_ne_bytes(*t.first_chunk()?)))
+        {
+            self.next = next as usize;
+        }
+    }
+    #[inline]
+    fn write_turn(&self) {
+        if let Some(turn) = &self.turn {
+            turn.set(&KEY, &(self.next as u32).to_ne_bytes());
+        }
+    }
+}
+
 impl InKernel for RoundRobinSwitch {
-    fn lower(&self, _: u32, _: &mut Code<'_>) -> Lowered {
-        Err("packets at user level take turns with those in the kernel".into())
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let (up, kept) = (code.label(), code.label());
+        let turn = code.look_up(0, TURN, &[(Size::Word, 0u32.into())], up);
+        let output = code.load_entry(turn, 0, Size::Word);
+        let next = code.compute(Arithmetic::Add, output, 1u32);
+        code.branch(next, Test::Less, self.outputs as i64, kept);
+        code.set(next, 0);
+        code.bind(kept);
+        code.store_entry(turn, 0, Size::Word, next);
+        code.next_of(output, self.outputs);
+        code.bind(up);
+        code.up();
+        Ok(())
+    }
+    fn attach(&mut self, to: Attached) {
+        if let Attached::Table(_, table) = to {
+            self.turn = Some(table);
+            self.write_turn();
+        }
     }
 }
 

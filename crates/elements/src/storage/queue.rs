@@ -2,7 +2,6 @@
 //! Queue: stores packets until they are pulled.
 
 use super::store::Store;
-use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled, first in, first out.
@@ -29,14 +28,6 @@ use castanet_element::prelude::*;
 pub struct Queue {
     #[engine(element)]
     store: Store,
-}
-
-impl InKernel for Queue {
-    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
-        // In the kernel, a packet is pulled as soon as it is pushed. The compiler has checked that nothing observes the queue.
-        code.next(0);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

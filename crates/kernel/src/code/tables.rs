@@ -28,6 +28,21 @@ impl Code<'_> {
         to
     }
 
+    /// A random number of 32 bits.
+    pub fn random(&mut self) -> Value {
+        let to = self.value();
+        self.step(Step::Random { to });
+        to
+    }
+
+    /// The time in nanoseconds, exact to some milliseconds. It is 0 at some moment in the past, and the element at user level
+    /// reads the same clock by [`Table::time`](crate::Table::time).
+    pub fn time(&mut self) -> Value {
+        let to = self.value();
+        self.step(Step::Time { to });
+        to
+    }
+
     /// Loads bytes of an entry.
     pub fn load_entry(&mut self, entry: Value, offset: i32, size: Size) -> Value {
         self.load_from(Base::Entry(entry), offset, size)

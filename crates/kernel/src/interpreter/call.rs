@@ -17,7 +17,7 @@ impl Execution<'_> {
             helper::MAP_LOOKUP => self.lookup()?,
             helper::MAP_UPDATE => self.update()?,
             helper::MAP_DELETE => self.delete()?,
-            helper::KTIME => Value::Number(self.machine.now),
+            helper::KTIME | helper::KTIME_COARSE => Value::Number(self.machine.now),
             helper::RANDOM => self.random(),
             helper::ADJUST_HEAD => self.adjust(Frame::adjust_head)?,
             helper::ADJUST_META => self.adjust(Frame::adjust_meta)?,

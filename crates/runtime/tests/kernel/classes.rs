@@ -119,6 +119,16 @@ pub const MORE: &[&str] = &[
      h [2] -> Observe(c); h [3] -> Observe(c);",
 ];
 
+/// Configurations of which the class in the kernel has some packets at user level too.
+pub const BOTH: &[&str] = &[
+    // Suppressor.
+    "FromDevice(eth0) -> [0] s :: Suppressor -> Observe(a); FromDevice(eth1) -> [1] s [1] -> Observe(b);
+     Script(wait 0.3, write s.active0 false, wait 0.3, write s.active0 true, write s.active1 false);",
+    // RoundRobinSwitch: frames that came up before take turns with those in the kernel.
+    "FromDevice(eth0) -> r :: RoundRobinSwitch -> Observe(a); r [1] -> Observe(b); r [2] -> Observe(c);
+     FromDevice(eth1) -> AverageCounter -> r;",
+];
+
 /// Configurations in which all frames come up.
 pub const ALL_UP: &[&str] = &[
     "FromDevice(eth0) -> IPInputCombo(2, 10.0.1.2, VERBOSE true) -> o :: IPOutputCombo(2, 10.0.0.1, 1500) -> Observe(a);
@@ -127,6 +137,5 @@ pub const ALL_UP: &[&str] = &[
     "FromDevice(eth0) -> Unstrip(129) -> Observe(a); FromDevice(eth1) -> Observe(b);",
     "FromDevice(eth0) -> CheckIPHeader(14) -> Strip(40) -> o :: IPOutputCombo(1, 10.0.0.1, 10) -> Observe(a);
      o [1] -> Observe(b); o [2] -> Observe(b); o [3] -> Observe(b); o [4] -> Observe(b);",
-    "FromDevice(eth0) -> RoundRobinSwitch -> Observe(a); FromDevice(eth1) -> AverageCounter -> Observe(b);",
-    "FromDevice(eth0) -> r :: RandomSwitch -> Observe(a); r [1] -> HashSwitch(0, 65) -> Observe(b);",
+    "FromDevice(eth0) -> AverageCounter -> Observe(a); FromDevice(eth1) -> HashSwitch(0, 65) -> Observe(b);",
 ];

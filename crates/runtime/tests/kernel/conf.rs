@@ -2,7 +2,7 @@
 //! The configurations in conf/ that receive from devices.
 
 use crate::frames::{Net, ROUTED, Random};
-use crate::{Frames, Outcome, World, try_compare};
+use crate::{Outcome, Timed, World, try_compare};
 
 /// The networks of conf/nat-gateway.click.
 const NAT: Net = Net {
@@ -168,7 +168,7 @@ pub fn configurations_in(world: fn() -> World, frames_each: usize, seed: u64) ->
     for (i, configuration) in CONFIGURATIONS.iter().enumerate() {
         let &(name, .., net, devices) = configuration;
         let mut random = Random::of_net(seed + i as u64, net);
-        let frames: Frames = (0..frames_each)
+        let frames: Timed = (0..frames_each)
             .map(|i| {
                 let device = random.of(devices);
                 let number = device.as_bytes().last().map_or(0, |c| c & 15);

@@ -3,7 +3,7 @@
 
 use crate::frames::Random;
 use crate::pieces::PIECES;
-use crate::{Frames, Outcome, World, try_compare};
+use crate::{Outcome, Timed, World, try_compare};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -61,7 +61,7 @@ impl Graph {
         reached
     }
 
-    /// A configuration that follows from a seed. Frames arrive until `end` milliseconds.
+    /// A configuration that follows from a seed. Timed arrive until `end` milliseconds.
     pub fn random(seed: u64, end: u64) -> Graph {
         let mut r = Random::new(seed ^ 0x6a09_e667);
         let mut g = Graph { nodes: Vec::new(), writes: Vec::new() };
@@ -222,7 +222,7 @@ impl Graph {
 }
 
 /// Why the two runs of a configuration differ, or none.
-fn difference(text: &str, frames: &Frames, world: fn() -> World) -> Option<String> {
+fn difference(text: &str, frames: &Timed, world: fn() -> World) -> Option<String> {
     match catch_unwind(AssertUnwindSafe(|| try_compare(text, frames, world))) {
         Ok(Outcome::Differs(how)) => Some(how),
         Ok(_) => None,
@@ -234,7 +234,7 @@ fn difference(text: &str, frames: &Frames, world: fn() -> World) -> Option<Strin
 }
 
 /// Removes all that is not needed to show a difference. Returns a report.
-fn reduced(graph: Graph, mut frames: Frames, world: fn() -> World) -> String {
+fn reduced(graph: Graph, mut frames: Timed, world: fn() -> World) -> String {
     let mut smallest = graph;
     let mut size = frames.len() / 2;
     while size > 0 {
@@ -276,7 +276,7 @@ pub fn random_graphs_in(
     for seed in seeds {
         let graph = Graph::random(seed, frames_each as u64);
         let mut random = Random::new(seed);
-        let frames: Frames = (0..frames_each)
+        let frames: Timed = (0..frames_each)
             .map(|i| {
                 let device = u8::from(random.one_in(6));
                 (i as i64 + 1, random.mutated_for(device), if device == 0 { "eth0" } else { "eth1" })

@@ -5,10 +5,12 @@
 
 mod classes;
 mod conf;
+mod flows;
 mod found;
 mod frames;
 mod graphs;
 mod pieces;
+mod stations;
 mod world;
 
 use castanet_element::Clock;
@@ -20,6 +22,9 @@ use frames::Random;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use world::World;
+
+/// Frames with the devices that receive them.
+type Frames = Vec<(&'static str, Vec<u8>)>;
 
 /// Everything that can be seen of a run.
 #[derive(Debug, PartialEq)]
@@ -76,7 +81,7 @@ fn finish(mut router: Router, log: &Log, world: &World) -> Seen {
 }
 
 /// Frames with their times in milliseconds and their devices.
-type Frames = Vec<(i64, Vec<u8>, String)>;
+type Timed = Vec<(i64, Vec<u8>, String)>;
 
 /// The result of a comparison.
 enum Outcome {
@@ -115,7 +120,7 @@ fn difference(seen: &Seen, wanted: &Seen) -> Option<String> {
 }
 
 /// Runs a configuration with frames at user level, and partly in the kernel, and compares.
-fn try_compare(text: &str, frames: &Frames, world: fn() -> World) -> Outcome {
+fn try_compare(text: &str, frames: &Timed, world: fn() -> World) -> Outcome {
     let run = |in_kernel: bool| {
         let world = world();
         for (at, frame, device) in frames {
@@ -195,13 +200,13 @@ const CLASSES: &[&str] = &[
 
 /// The configurations for single classes.
 fn all() -> impl Iterator<Item = &'static str> {
-    [CLASSES, classes::MORE, classes::ALL_UP, found::FOUND].into_iter().flatten().copied()
+    [CLASSES, classes::MORE, classes::ALL_UP, classes::BOTH, found::FOUND].into_iter().flatten().copied()
 }
 
 fn classes_in(world: fn() -> World) {
     for (i, text) in all().enumerate() {
         let mut random = Random::new(i as u64);
-        let frames: Vec<(&str, Vec<u8>)> =
+        let frames: Frames =
             (0..1500).map(|_| (if random.one_in(8) { "eth1" } else { "eth0" }, random.frame())).collect();
         let ways = compare(text, &frames, world).ways();
         assert!(ways.0 + ways.1 > 0, "{text}: no frame passed a program");
@@ -226,7 +231,7 @@ fn route_tables_in(world: fn() -> World) {
                  r [0] -> Observe(a); r [1] -> Observe(b); r [2] -> Observe(c); {changes}"
             );
             let mut random = Random::new(3);
-            let frames: Vec<(&str, Vec<u8>)> = (0..1000).map(|_| ("eth0", random.frame())).collect();
+            let frames: Frames = (0..1000).map(|_| ("eth0", random.frame())).collect();
             compare(&text, &frames, world);
         }
     }
@@ -246,6 +251,8 @@ fn the_kernel_does_what_the_interpreter_does() {
         }
         classes_in(World::with_kernel);
         route_tables_in(World::with_kernel);
+        flows::rewriters_in(World::with_kernel, false);
+        stations::switches_in(World::with_kernel, false);
         ip_router_in(World::with_kernel);
     });
 }
@@ -258,7 +265,8 @@ fn the_configurations_of_the_project_do_the_same_in_the_kernel() {
 
 #[test]
 fn each_class_that_can_run_in_the_kernel_is_compared() {
-    let texts: Vec<&str> = all().collect();
+    let texts: Vec<&str> =
+        all().chain(flows::REWRITERS.iter().copied()).chain(stations::SWITCHES.iter().copied()).collect();
     let classes = pieces::classes_with_code();
     assert!(classes.len() > 50, "{classes:?}");
     for class in classes {
@@ -302,7 +310,7 @@ fn a_million_packets_do_the_same_in_the_kernel() {
 fn some_frames_pass_each_class_in_the_kernel() {
     for (i, text) in classes::MORE.iter().enumerate() {
         let mut random = Random::new(1000 + i as u64);
-        let frames: Vec<(&str, Vec<u8>)> = (0..400).map(|_| ("eth0", random.frame())).collect();
+        let frames: Frames = (0..400).map(|_| ("eth0", random.frame())).collect();
         let places = ["a", "b", "c"];
         let text =
             places.iter().fold(text.to_string(), |text, p| text.replace(&format!("Observe({p})"), "Discard"));
@@ -331,7 +339,7 @@ fn ip_router_in(world: fn() -> World) {
     let known = "Script(set n 0, label again, write one/arp.insert 10.0.0.2 2:0:0:0:1:2,
                  write two/arp.insert 10.0.1.2 2:0:0:0:1:3, wait 1s, set n $(add $n 1), goto again $(lt $n 6));";
     for text in [ip_router(), format!("{}\n{known}", ip_router())] {
-        let frames: Vec<(&str, Vec<u8>)> = (0..4000)
+        let frames: Frames = (0..4000)
             .map(|_| {
                 let device = random.below(2) as u8;
                 (if device == 0 { "eth0" } else { "eth1" }, random.frame_for(device))

@@ -123,7 +123,6 @@ pub const PIECES: &[(&str, Make)] = &[
         piece(format!("StaticSwitch({})", r.below(4 * n as u64).saturating_sub(3 * n as u64)), n)
     }),
     ("HashSwitch", |r| piece(format!("HashSwitch({}, {})", offset(r), 1 + r.below(20)), upto(r, 4))),
-    ("RandomSwitch", |r| piece("RandomSwitch".into(), upto(r, 3))),
     ("RoundRobinSwitch", |r| piece("RoundRobinSwitch".into(), upto(r, 3))),
     ("MarkMACHeader", |r| {
         piece(format!("MarkMACHeader({}, {})", r.of(&[0, 0, 4, 14, 40]), r.of(&[0, 14, 18])), 1)
@@ -331,9 +330,27 @@ pub const PIECES: &[(&str, Make)] = &[
             piece(format!("ARPQuerier({net})"), upto(r, 3)).write("insert", &values).write("clear", &[""]);
         Piece { ports: (2, made.ports.1), ..made }
     }),
+    ("IPRewriter", |r| {
+        let list = [
+            "IPRewriter(pattern 9.9.9.9 1024-1039# - - 0 1, drop)",
+            "IPRewriter(pattern 9.9.9.9 1024-1039# - - 0 1, pass 1, CAPACITY 4)",
+            "IPRewriter(keep 1 0, keep 0 0)",
+            "TCPRewriter(pattern 9.9.9.9 1024-1039# - - 0 1, pass 1)",
+            "UDPRewriter(pattern 9.9.9.9 1024-1039# - - 0 1, drop, REPLY_ANNO 20)",
+            "IPAddrRewriter(pattern 9.9.9.9-9.9.9.20# - 0 1, drop)",
+            "IPAddrPairRewriter(pattern 9.9.9.9 10.0.1.9 0 1, pass 1)",
+            "ICMPPingRewriter(pattern 9.9.9.9 1024-1039# - - 0 1, drop)",
+        ];
+        Piece { ports: (2, 2), ..piece(r.of(&list).into(), 2).write("clear", &[""]) }
+    }),
+    ("EtherSwitch", |r| {
+        let n = 1 + upto(r, 2);
+        Piece { ports: (n, n), ..piece("EtherSwitch".into(), n) }
+    }),
+    ("Suppressor", |_| piece("Suppressor".into(), 1)),
     // Classes that do not run in the kernel: packets come up there, and go on at user level.
     ("Tee", |_| piece("Tee".into(), 2)),
-    ("Suppressor", |_| piece("Suppressor".into(), 1)),
+    ("SetCRC32", |_| piece("SetCRC32".into(), 1)),
 ];
 
 /// The classes of the project that declare the flag `kernel`, by their files. ToHost declares it only to say why it cannot.

@@ -10,7 +10,7 @@ use castanet_element::prelude::*;
 use castanet_element::{Attached, element};
 use castanet_elements::device::come_up::{come_up, receive, send};
 use castanet_io::device::DeviceError;
-use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, Trial};
+use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, Trial, program_time};
 use castanet_runtime::Classes;
 use castanet_runtime::kernel::{Fill, KernelDriver, Programs};
 use std::collections::{HashMap, VecDeque};
@@ -32,6 +32,8 @@ type Frames = VecDeque<(i64, Vec<u8>)>;
 
 #[derive(Default)]
 struct Inner {
+    /// The time that programs see at the start.
+    began: u64,
     /// The frames that each device receives, with their times in milliseconds.
     frames: Mutex<HashMap<String, Frames>>,
     /// The sent frames: the device and the frame.
@@ -90,9 +92,14 @@ impl World {
     }
     /// A world that also runs all programs in the kernel, and compares.
     pub fn with_kernel() -> World {
-        let world = World::default();
-        world.0.kernel.lock().unwrap().real = Some(Real::default());
-        world
+        // Simulated times lie in the past of the kernel, but not by the default timeout of any class.
+        let began = program_time() - 10_000_000_000;
+        let side = Side { real: Some(Real::default()), ..Side::default() };
+        World(Arc::new(Inner { began, kernel: Mutex::new(side), ..Inner::default() }))
+    }
+    /// The time that programs see when `now` is the time of the router. It is never 0.
+    fn time(&self, now: i64) -> u64 {
+        self.0.began + (now - castanet_testkit::START) as u64 + 1
     }
     /// Lets a device receive a frame at a time in milliseconds.
     pub fn receive(&self, device: &str, at: i64, frame: Vec<u8>) {
@@ -135,6 +142,16 @@ impl Table for Entries {
             map.map().remove(key).unwrap();
         }
         let _ = side.machine.maps.get_mut(self.1).map(|m| m.remove(key));
+    }
+    fn clear(&self) {
+        let keys = self.0.0.kernel.lock().unwrap().machine.maps[self.1].keys();
+        keys.iter().for_each(|key| self.remove(key));
+    }
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.0.kernel.lock().unwrap().machine.maps[self.1].get(key).map(<[u8]>::to_vec)
+    }
+    fn time(&self, now: i64) -> u64 {
+        self.0.time(now)
     }
 }
 
@@ -247,8 +264,9 @@ enum Way {
 
 impl World {
     /// Runs the program of a device on a frame. None if the device has none.
-    fn process(&self, device: &str, frame: &[u8]) -> Option<Way> {
+    fn process(&self, device: &str, frame: &[u8], now: i64) -> Option<Way> {
         let mut side = self.0.kernel.lock().unwrap();
+        side.machine.now = self.time(now);
         let program = side.programs.get(device)?.clone();
         let original = frame;
         let mut frame = Frame::new(frame);
@@ -363,18 +381,18 @@ impl Element for FromWorld {
             frame
         };
         let Some((_, frame)) = frame else { return };
-        match world.process(&self.args.name.0, &frame) {
+        match world.process(&self.args.name.0, &frame, cx.peek()) {
             None => {
                 cx.entered(1);
                 self.count.add(1);
-                let p = self.packet(&frame);
+                let p = self.packet(&frame, cx.peek());
                 cx.emit(0, p);
             }
             Some(Way::Gone) => {}
             Some(Way::Up(bytes)) => {
                 cx.entered(1);
                 let mut batch = Batch::new();
-                batch.push(self.packet(&bytes));
+                batch.push(self.packet(&bytes, cx.peek()));
                 come_up(&self.points.clone().unwrap(), &mut batch, cx);
                 assert!(batch.is_empty(), "a frame came up without a record");
             }
@@ -383,7 +401,7 @@ impl Element for FromWorld {
 }
 
 impl FromWorld {
-    fn packet(&self, bytes: &[u8]) -> Packet {
+    fn packet(&self, bytes: &[u8], now: i64) -> Packet {
         let mut p = castanet_element::kit::packet(bytes);
         let kind = match bytes.first_chunk::<6>() {
             Some([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]) => PacketType::Broadcast,
@@ -393,6 +411,7 @@ impl FromWorld {
         };
         p.set_packet_type(kind);
         p.set_mac_header(0);
+        p.set_timestamp(now);
         p
     }
 }

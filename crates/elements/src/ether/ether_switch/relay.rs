@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine of switches, and the state that EtherSpanTree may change.
 
+use super::copies::Copies;
 use super::table::Table as Addresses;
 use crate::ether::port_flags::PortFlags;
 use castanet_element::prelude::*;
+use castanet_wire::EtherAddr;
 use castanet_wire::ether::EtherHeader;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
@@ -20,9 +22,9 @@ pub struct Control {
 }
 
 impl Control {
-    /// Limits the time that addresses are remembered to `ns` nanoseconds; 0 removes the limit.
-    pub fn hurry(&self, ns: i64) {
-        self.hurry.store(ns.max(0), Relaxed);
+    /// Limits the time that addresses are remembered to `ns` nanoseconds; 0 removes the limit. Returns whether that was a change.
+    pub fn hurry(&self, ns: i64) -> bool {
+        self.hurry.swap(ns.max(0), Relaxed) != ns.max(0)
     }
     /// Returns how long addresses are remembered, in nanoseconds.
     #[inline]
@@ -46,10 +48,12 @@ pub struct Args {
 pub struct Relay {
     args: Args,
     table: Arc<Addresses>,
-    control: Arc<Control>,
-    learning: Arc<[AtomicBool]>,
-    ports: usize,
-    listener: Option<usize>,
+    pub(super) control: Arc<Control>,
+    pub(super) learning: Arc<[AtomicBool]>,
+    pub(super) ports: usize,
+    pub(super) listener: Option<usize>,
+    /// The addresses that the kernel knows, if it relays frames too.
+    pub(super) copies: Option<Copies>,
 }
 
 impl Relay {
@@ -58,6 +62,24 @@ impl Relay {
         match self.listener {
             Some(listener) => cx.emit(listener, p),
             None => cx.drop(p, reason),
+        }
+    }
+
+    /// Learns the port of an address.
+    #[inline]
+    fn learn(&self, address: EtherAddr, port: usize, now: i64) {
+        match &self.copies {
+            None => self.table.learn(address, port, now),
+            Some(copies) => copies.learn(&self.table, address, port, now),
+        }
+    }
+
+    /// The port of an address that is still remembered.
+    #[inline]
+    fn port(&self, address: EtherAddr, now: i64, timeout: i64) -> Option<usize> {
+        match &self.copies {
+            None => self.table.port(address, now, timeout),
+            Some(copies) => copies.port(&self.table, address, now, timeout),
         }
     }
 
@@ -89,12 +111,12 @@ impl Element for Relay {
         let (dst, src) = (h.dst, h.src);
         let (timeout, now) = (self.control.timeout(), p.timestamp());
         if timeout > 0 {
-            self.table.learn(src, port, now);
+            self.learn(src, port, now);
         }
         if self.learning.get(port).is_some_and(|l| l.load(Relaxed)) {
             return self.rest(p, Reason::Suppressed, cx);
         }
-        let known = if timeout > 0 && !dst.is_group() { self.table.port(dst, now, timeout) } else { None };
+        let known = if timeout > 0 && !dst.is_group() { self.port(dst, now, timeout) } else { None };
         match known {
             Some(to) if to == port => self.rest(p, Reason::SameSegment, cx),
             Some(to) => {
@@ -141,7 +163,7 @@ impl Engine for Relay {
         let learning = control.learning.of(ports);
         let listener = (cx.outputs > ports).then_some(ports);
         let table = cx.share(|| Addresses::new(seed));
-        Ok(Relay { args, table, control, learning, ports, listener })
+        Ok(Relay { args, table, control, learning, ports, listener, copies: None })
     }
     fn args(&mut self) -> &mut Args {
         &mut self.args
@@ -149,7 +171,10 @@ impl Engine for Relay {
 }
 
 impl Lifecycle for Relay {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        if let Some(copies) = &old.copies {
+            copies.refresh(&old.table, cx.now());
+        }
         // Only the table of addresses moves. The spanning tree of the new router decides which ports relay.
         if !Arc::ptr_eq(&self.table, &old.table) {
             self.table.learn_from(&old.table, self.ports);

@@ -31,9 +31,16 @@ fn number(address: EtherAddr) -> u64 {
     u64::from_be_bytes([0, 0, a, b, c, d, e, f])
 }
 
+/// The address and the port of an entry. None if the entry is free.
+fn entry(e: u64) -> Option<(EtherAddr, usize)> {
+    let [a, b, c, d, e, f, p0, p1] = e.to_be_bytes();
+    let port = usize::from(u16::from_be_bytes([p0, p1])).checked_sub(1)?;
+    Some((EtherAddr([a, b, c, d, e, f]), port))
+}
+
 /// Whether an address that was last heard at the time `heard` has expired. If frames have no timestamps, addresses do
 /// not expire.
-fn is_old(heard: i64, now: i64, timeout: i64) -> bool {
+pub(super) fn is_old(heard: i64, now: i64, timeout: i64) -> bool {
     now.saturating_sub(heard) > timeout
 }
 
@@ -95,16 +102,41 @@ impl Table {
         enter(set, want, choice, now);
     }
 
+    /// The addresses in the set of an address.
+    pub fn neighbours(&self, address: EtherAddr) -> [Option<EtherAddr>; WAYS] {
+        let set = self.set(number(address)).map(|(set, _)| set);
+        std::array::from_fn(|i| {
+            set.and_then(|s| s.entries.get(i)).and_then(|e| entry(e.load(Relaxed))).map(|e| e.0)
+        })
+    }
+
+    /// The time at which an address was last heard.
+    pub fn heard(&self, address: EtherAddr) -> Option<i64> {
+        let address = number(address);
+        let (set, _) = self.set(address)?;
+        let is_it = |e: &AtomicU64| e.load(Relaxed) >> 16 == address && e.load(Relaxed) != 0;
+        let at = set.entries.iter().position(is_it)?;
+        set.heard.get(at).map(|h| h.load(Relaxed))
+    }
+
+    /// Notes that an address in the table was heard at the time `now`, unless it was heard later.
+    pub fn hear(&self, address: EtherAddr, now: i64) {
+        let address = number(address);
+        let Some((set, _)) = self.set(address) else { return };
+        for (entry, heard) in set.entries.iter().zip(&set.heard) {
+            if entry.load(Relaxed) >> 16 == address {
+                heard.fetch_max(now, Relaxed);
+            }
+        }
+    }
+
     /// Takes over the addresses of another table (hot swap). The new element has `ports` ports; addresses on ports with
     /// higher numbers are left out.
     pub fn learn_from(&self, old: &Table, ports: usize) {
         for set in &old.sets {
             for (entry, heard) in set.entries.iter().zip(&set.heard) {
-                let e = entry.load(Relaxed);
-                let [a, b, c, d, e, f, p0, p1] = e.to_be_bytes();
-                let port = usize::from(u16::from_be_bytes([p0, p1])).checked_sub(1);
-                if let Some(port) = port.filter(|p| *p < ports) {
-                    self.learn(EtherAddr([a, b, c, d, e, f]), port, heard.load(Relaxed));
+                if let Some((address, port)) = self::entry(entry.load(Relaxed)).filter(|e| e.1 < ports) {
+                    self.learn(address, port, heard.load(Relaxed));
                 }
             }
         }
@@ -112,13 +144,8 @@ impl Table {
 
     /// Returns all addresses and their ports, sorted by address.
     pub fn list(&self) -> Vec<(EtherAddr, usize)> {
-        let entries = self.sets.iter().flat_map(|s| &s.entries).map(|e| e.load(Relaxed)).filter(|e| *e != 0);
-        let mut all: Vec<_> = entries
-            .map(|e| {
-                let [a, b, c, d, e, f, p0, p1] = e.to_be_bytes();
-                (EtherAddr([a, b, c, d, e, f]), usize::from(u16::from_be_bytes([p0, p1])).saturating_sub(1))
-            })
-            .collect();
+        let entries = self.sets.iter().flat_map(|s| &s.entries);
+        let mut all: Vec<_> = entries.filter_map(|e| entry(e.load(Relaxed))).collect();
         all.sort_unstable();
         all.dedup_by_key(|e| e.0);
         all

@@ -3,8 +3,8 @@
 
 use super::table::{Net, Route};
 use super::{RouteTable, Routes};
-use castanet_element::Attached;
 use castanet_element::kernel::{Arithmetic, Code, Label, Lowered, Size, TableKind, TableSpec, Test, Value};
+use castanet_element::{Attached, InKernel};
 use castanet_spec::anno;
 use std::collections::BTreeMap;
 
@@ -26,9 +26,9 @@ fn value(route: Route) -> [u8; 8] {
     [a, b, c, d, e, f, g, h]
 }
 
-impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
-    /// Describes the look-up. Packets without a route go up.
-    pub(in crate::ip) fn lower(&self, code: &mut Code<'_>) -> Lowered {
+impl<T: RouteTable, const CHANGES: bool> InKernel for Routes<T, CHANGES> {
+    /// Packets without a route go up.
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
         if self.table.len() > COMPARED {
             if !self.is_copied {
                 return Err("the kernel has no room for its routes".into());
@@ -40,14 +40,15 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
         Ok(())
     }
 
-    /// Takes the table in the kernel.
-    pub(in crate::ip) fn attach(&mut self, to: Attached) {
+    fn attach(&mut self, to: Attached) {
         let Attached::Table(_, table) = to else { return };
         let all = self.table.all();
         self.is_copied = all.into_iter().all(|(net, route)| table.set(&key(net), &value(route)));
         self.copies = Some(table);
     }
+}
 
+impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     /// Makes the route to a prefix in the kernel the same as here.
     pub(super) fn copy(&mut self, net: Net) {
         match (&self.copies, self.table.get(net)) {

@@ -42,6 +42,7 @@ impl<A: RewriterArgs> Engine for Rewriter<A> {
             outputs: cx.outputs,
             kind: settings.kind,
             link: None,
+            copies: false,
             reap: settings.reap,
             dst_anno: settings.dst_anno,
             reply_anno: settings.reply_anno,
@@ -72,11 +73,13 @@ impl<A: RewriterArgs> Lifecycle for Rewriter<A> {
             return Ok(());
         }
         let (mut store, mut from) = (mine.store(), theirs.store());
+        let now = cx.now();
+        from.end_copies(now);
         let left = store.take_over(mine.space, &mut from, theirs.space);
         let news = from.leave(theirs.space, left);
         store.leave(mine.space, 0);
+        store.copy_anew(mine.space);
         if store.count() > 0 && !self.timed {
-            let now = cx.now();
             Self::set_timer(&mut self.timed, self.reap, now, cx);
         }
         if news {

@@ -89,7 +89,11 @@ impl Store {
         let mut first: Option<(i64, u32)> = None;
         for space in 0..self.spaces.len() {
             for class in 0..class::COUNT {
-                let Some((last, place)) = self.oldest(space, class) else { continue };
+                let mut oldest = self.oldest(space, class);
+                while oldest.is_some_and(|(_, place)| self.refresh(place, now)) {
+                    oldest = self.oldest(space, class);
+                }
+                let Some((last, place)) = oldest else { continue };
                 let Some(c) = self.spaces.get(space).and_then(|s| s.classes.get(class)) else { continue };
                 let expiry = last.saturating_add(c.timeout);
                 if last.saturating_add(c.guarantee) <= now && first.is_none_or(|f| expiry < f.0) {
@@ -108,11 +112,14 @@ impl Store {
         let mut left = most;
         for class in 0..class::COUNT {
             while left > 0
-                && let Some((_, place)) = self.oldest(usize::from(space), class)
-                && self.is_expired(place, now)
+                && let Some((last, place)) = self.oldest(usize::from(space), class)
+                && self.flow(place).is_none_or(|f| self.is_over(f, last, now))
             {
-                self.remove(place);
-                left -= 1;
+                // The kernel may have rewritten packets of the flow since.
+                if !self.refresh(place, now) {
+                    self.remove(place);
+                    left -= 1;
+                }
             }
         }
     }

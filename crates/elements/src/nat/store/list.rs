@@ -19,6 +19,7 @@ impl Store {
         let kind = self.space(space).map_or(RewriterKind::Ports, |s| s.kind);
         let mut out = String::new();
         for place in self.places(space) {
+            self.refresh(place, now);
             let Some(f) = self.flow(place) else { continue };
             if proto.is_some_and(|p| p != f.proto) {
                 continue;

@@ -27,6 +27,7 @@ fn flow(new: &New, to: Tuple, outs: Outs, kind: RewriterKind) -> Flow {
         // replies, so all packets but the first count as replies.
         bits: if new.from == reply { bit::REPLY } else { bit::ALIVE },
         anno: new.anno,
+        copied: 0,
     }
 }
 
@@ -45,9 +46,13 @@ impl Store {
         let (tags, [_, reply]) = (self.tags(&f), f.tuples);
         // If another flow has the same reply key, the new flow takes over the key.
         if let Some(v) = self.index.find(tags[1], |v| self.is(v, f.space, f.proto, reply)) {
+            self.refresh(v >> 1, new.now);
             self.detach(v, tags[1]);
         }
         let place = self.add(f, tags).ok_or(Reason::TableFull)?;
+        if kind == RewriterKind::Addr {
+            self.copy_both(place, Some(new.now));
+        }
         self.trim(new.space, new.class);
         Ok(place)
     }
@@ -90,6 +95,7 @@ impl Store {
     fn detach(&mut self, value: u32, tag: u32) {
         let (place, reply) = (value >> 1, value & 1 == 1);
         self.index.remove(tag, value);
+        self.end_copy(place, reply);
         let Some(f) = self.flows.get_mut(place as usize) else { return };
         f.bits &= !(bit::FORWARD << u8::from(reply));
         let (space, alive) = (usize::from(f.space), f.bits & bit::ALIVE != 0);

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const MAP_DELETE_ELEM: libc::c_int = 3;
+const MAP_GET_NEXT_KEY: libc::c_int = 4;
 /// Flag of a map: entries get memory when they are made, not when the map is.
 const NO_PREALLOC: u32 = 1;
 
@@ -169,6 +170,23 @@ impl Map {
         match unsafe { self.call(MAP_DELETE_ELEM, key, 0) } {
             Err(Errno::NOENT) => Ok(()),
             done => done,
+        }
+    }
+    /// One of the keys. None if the map is empty.
+    ///
+    /// # Errors
+    /// The error of bpf(2).
+    pub fn first_key(&self) -> Result<Option<Vec<u8>>, Errno> {
+        let mut key = vec![0u8; self.shape.key as usize];
+        let value = key.as_mut_ptr().expose_provenance() as u64;
+        // A null pointer as key asks for the first one.
+        let mut attributes = ElementAttributes { map: self.fd.as_raw_fd(), value, ..Default::default() };
+        // SAFETY: the command reads no key, and writes one with the length with which the map was made. It lives during the
+        // call.
+        match unsafe { bpf(MAP_GET_NEXT_KEY, &mut attributes) } {
+            Ok(_) => Ok(Some(key)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(e) => Err(e),
         }
     }
     /// The sums over all processors of the numbers in entry 0 of a map of counters.

@@ -8,11 +8,19 @@ use crate::device::facts;
 use crate::opener;
 use castanet_kernel::instruction::code;
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// The action that errors name when loading fails.
 pub(crate) const LOAD: &str = "load its XDP program";
+
+/// The time in nanoseconds on the clock that programs read.
+pub fn program_time() -> u64 {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    let [seconds, nanoseconds] = [now.tv_sec, now.tv_nsec].map(|n| u64::try_from(n).unwrap_or(0));
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+}
 
 /// A map of programs, with its number in the process that opens devices, if that process made it.
 #[derive(Debug)]

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The NAT gateway and the Ethernet switch of conf/.
+
+use crate::common::live_xdp::{add_host, came_up, has_driver_xdp, number, start_in_kernel};
+use crate::{mostly_in_the_kernel, stream};
+use castanet_testkit::namespace::{inside_with_bpf, run};
+use castanet_testkit::until;
+
+fn conf(name: &str) -> String {
+    let path = format!("{}/../../conf/{name}.click", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap().replace("eth0", "r0").replace("eth1", "r1").replace("eth2", "r2")
+}
+
+#[test]
+fn the_nat_gateway_translates_in_the_kernel() {
+    inside_with_bpf("gateways::the_nat_gateway_translates_in_the_kernel", || {
+        if !has_driver_xdp() {
+            return;
+        }
+        let (inside, outside) = (add_host(0), add_host(1));
+        outside.run("ip address flush dev port");
+        outside.run("ip address add 192.0.2.1/24 dev port");
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let _live = start_in_kernel(&socket, &[], &conf("nat-gateway"));
+        until("it translates", || inside.run("ping -c 1 -W 1 192.0.2.1 || true").contains("1 received"));
+        let received =
+            || number(&socket, "lan/FromDevice@1.count") + number(&socket, "wan/FromDevice@1.count");
+        let (up, before) = (came_up(&socket), received());
+        stream(&inside, &outside, "192.0.2.1:7777", 20 << 20);
+        mostly_in_the_kernel(&socket, received() - before, up);
+        let (up, before) = (came_up(&socket), received());
+        assert!(inside.run("ping -q -c 1000 -i 0.001 -W 60 192.0.2.1").contains("1000 received"));
+        mostly_in_the_kernel(&socket, received() - before, up);
+    });
+}
+
+#[test]
+fn switches_relay_between_known_stations() {
+    inside_with_bpf("gateways::switches_relay_between_known_stations", || {
+        if !has_driver_xdp() {
+            return;
+        }
+        let hosts = [add_host(0), add_host(1), add_host(2)];
+        for (n, host) in hosts.iter().enumerate() {
+            host.run("ip address flush dev port");
+            host.run(&format!("ip address add 10.0.9.{}/24 dev port", n + 1));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let tree = conf("ethernet-switch-devices").replace(
+            "FORWARD_DELAY 15, HELLO_TIME 2, MAX_AGE 20",
+            "FORWARD_DELAY 4, HELLO_TIME 1, MAX_AGE 6",
+        );
+        let ports: String = (0..3)
+            .map(|n| {
+                format!(
+                    "f{n} :: FromDevice(r{n}, PROMISC true, SNIFFER false) -> [{n}] s; s [{n}] -> Queue(2000) -> ToDevice(r{n});"
+                )
+            })
+            .collect();
+        for (name, text) in [("tree", tree), ("plain", format!("s :: EtherSwitch; {ports}"))] {
+            let socket = folder.path().join(name);
+            let live = start_in_kernel(&socket, &[], &text);
+            for (from, to) in [(0, 1), (1, 2), (2, 0)] {
+                let ping = format!("ping -c 1 -W 1 10.0.9.{} || true", to + 1);
+                until("it relays", || hosts[from].run(&ping).contains("1 received"));
+            }
+            let before = came_up(&socket);
+            stream(&hosts[0], &hosts[1], "10.0.9.2:7777", 10 << 20);
+            stream(&hosts[2], &hosts[0], "10.0.9.1:7778", 10 << 20);
+            if name == "plain" {
+                let received = (0..3).map(|n| number(&socket, &format!("f{n}.count"))).sum();
+                mostly_in_the_kernel(&socket, received, before);
+            }
+            drop(live);
+            until("the devices are free", || !run("ip link").contains("xdp"));
+        }
+    });
+}
