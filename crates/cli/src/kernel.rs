@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The drivers of `castanet run`: how devices receive and send, and whether a part of the router runs in the kernel.
 
+use castanet_element::kernel::order::{self, Ticket};
 use castanet_element::kernel::{Counter, Instruction, MapName, Table};
 use castanet_graph::Graph;
 use castanet_io::device::DeviceError;
 use castanet_io::device::xdp::{
-    MapKind, MapShape, ProgramMap, check_program, program_time, run_plain, run_program,
+    MapKind, MapShape, ProgramMap, SharedWords, check_program, program_time, run_plain, run_program,
 };
 use castanet_lang::Flat;
 use castanet_lang::args;
@@ -15,6 +16,7 @@ use clap::ValueEnum;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How a router receives and sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -65,6 +67,7 @@ pub struct Kernel(Mutex<State>);
 struct State {
     /// The loaded programs.
     loaded: Option<Loaded>,
+    slots: Option<Arc<Slots>>,
     tables: BTreeMap<(u32, u32), Arc<ProgramMap>>,
 }
 
@@ -78,15 +81,58 @@ struct Loaded {
     counters: Vec<Vec<Counter>>,
     counts: ProgramMap,
     devices: ProgramMap,
+    slots: Arc<Slots>,
     /// The programs, with the tables that they use.
     programs: Vec<(String, Vec<Instruction>, Vec<MapName>)>,
 }
 
-struct Entries(Arc<ProgramMap>);
+/// A table. An ordered one has slots.
+struct Entries(Arc<ProgramMap>, Option<Arc<Slots>>);
+
+/// The slots of ordered tables.
+struct Slots {
+    map: ProgramMap,
+    words: SharedWords,
+    /// The next slot that an entry gets.
+    next: AtomicU32,
+}
+
+impl Slots {
+    fn new(device: &str) -> Result<Slots, DeviceError> {
+        let shape = MapShape { kind: MapKind::Shared, key: 4, value: order::TABLE, entries: 1 };
+        let map = ProgramMap::new(device, shape)?;
+        let words = SharedWords::of(map.map())
+            .map_err(|e| DeviceError::from_errno(device, "map the slots of its XDP programs", e))?;
+        Ok(Slots { map, words, next: AtomicU32::new(0) })
+    }
+    /// A number in an entry of the table of slots.
+    fn word(&self, index: u32, at: i32) -> Option<&AtomicU64> {
+        let byte = index.checked_mul(order::ENTRY)?.checked_add_signed(at)?;
+        self.words.words().get(byte as usize / 8)
+    }
+    /// Returns a slot for an entry that is about to be set. The entry waits until a later packet that goes up has left the router.
+    fn take(&self) -> u32 {
+        let slot = self.next.fetch_add(1, Ordering::Relaxed);
+        for sent in order::indices(slot).filter_map(|i| self.word(i, order::at::SENT)) {
+            sent.fetch_add(1, Ordering::SeqCst);
+        }
+        slot
+    }
+    fn finish(&self, ticket: Ticket) {
+        if let Some(done) = self.word(ticket.index, order::at::DONE)
+            && ticket.is_after(done.load(Ordering::Relaxed) as u32)
+        {
+            done.store(ticket.number.into(), Ordering::SeqCst);
+        }
+    }
+}
 
 impl Table for Entries {
     fn set(&self, key: &[u8], value: &[u8]) -> bool {
-        self.0.map().set(key, value).is_ok()
+        match &self.1 {
+            None => self.0.map().set(key, value).is_ok(),
+            Some(slots) => self.0.map().set(key, &order::closed(value, slots.take())).is_ok(),
+        }
     }
     fn remove(&self, key: &[u8]) {
         // An entry that is already gone is as good.
@@ -117,6 +163,7 @@ impl Loaded {
                     MapName::Sockets => None,
                     MapName::Counters => Some(&self.counts),
                     MapName::Devices => Some(&self.devices),
+                    MapName::Slots => Some(&self.slots.map),
                     MapName::Table(element, number) => tables.get(&(*element, *number)).map(|t| &**t),
                 })
                 .collect();
@@ -157,19 +204,33 @@ impl State {
         let map = |kind, key, value, entries| ProgramMap::new(first, MapShape { kind, key, value, entries });
         let counts = map(MapKind::Counters, 4, 8 * shared.counters.len().max(1) as u32, 1)?;
         let devices = ProgramMap::of_devices(first, &shared.devices)?;
+        let slots = match &self.slots {
+            Some(slots) => slots.clone(),
+            None => self.slots.insert(Arc::new(Slots::new(first)?)).clone(),
+        };
         let mut new: Tables = Vec::new();
         for (name, spec) in &shared.tables {
             if !self.tables.contains_key(name) {
-                let table = Arc::new(map(spec.kind.into(), spec.key, spec.value, spec.entries)?);
+                let table = Arc::new(map(spec.kind.into(), spec.key, spec.whole_value(), spec.entries)?);
                 self.tables.insert(*name, table.clone());
-                new.push((*name, Arc::new(Entries(table))));
+                let slots = spec.ordered.then(|| slots.clone());
+                new.push((*name, Arc::new(Entries(table, slots))));
             }
         }
         let programs = programs.programs.iter().map(|(_, device, program)| {
             let (instructions, names) = with_indices(program);
             (device.clone(), instructions, names)
         });
-        Ok((Loaded { counters: shared.counters.clone(), counts, devices, programs: programs.collect() }, new))
+        Ok((
+            Loaded {
+                counters: shared.counters.clone(),
+                counts,
+                devices,
+                slots,
+                programs: programs.collect(),
+            },
+            new,
+        ))
     }
 
     /// Makes all devices that have programs run the plain one, except those of `except`.
@@ -234,6 +295,11 @@ impl KernelDriver for Kernel {
     }
     fn remove(&self) -> Vec<(Counter, u64)> {
         self.0.lock().end(&[])
+    }
+    fn finish(&self, tickets: &[Ticket]) {
+        if let Some(slots) = &self.0.lock().slots {
+            tickets.iter().for_each(|t| slots.finish(*t));
+        }
     }
     fn counts(&self) -> Vec<(Counter, u64)> {
         self.0.lock().loaded.as_ref().map_or(Vec::new(), Loaded::counts)

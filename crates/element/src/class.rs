@@ -128,6 +128,10 @@ pub trait Object: Lifecycle + Any + Send {
     /// Calls [`InKernel::counted`], if the class can run in the kernel.
     #[allow(unused_variables)]
     fn counted(&mut self, name: &str, more: u64, now: i64) {}
+    /// Calls [`InKernel::finished`], if the class can run in the kernel.
+    fn finished(&self) -> u64 {
+        0
+    }
 }
 
 /// Data that an element shares with its code in the kernel.
@@ -160,6 +164,10 @@ pub trait InKernel {
     /// call. `now` is the time in nanoseconds.
     #[allow(unused_variables)]
     fn counted(&mut self, name: &str, more: u64, now: i64) {}
+    /// The number of packets that the element has sent or dropped at user level, if it sends packets to a device.
+    fn finished(&self) -> u64 {
+        0
+    }
 }
 
 /// Makes an element from its arguments. `#[derive(Class)]` implements this trait unless the class says `build`. The

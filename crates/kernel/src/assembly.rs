@@ -141,6 +141,12 @@ impl Assembly {
         self.push(code::WIDE, to, code::MAP, 0, 0);
         self.push(0, 0, 0, 0, 0);
     }
+    /// Loads the address of the value of a map with one value.
+    pub fn map_value(&mut self, to: u8, name: MapName) {
+        self.maps.push((self.instructions.len(), name));
+        self.push(code::WIDE, to, code::MAP_VALUE, 0, 0);
+        self.push(0, 0, 0, 0, 0);
+    }
     pub fn call(&mut self, number: i32) {
         self.push(code::CALL, 0, 0, 0, number);
     }
@@ -314,6 +320,22 @@ impl Emitter<'_> {
                         self.out.jump(code::JUMP | test | code::REGISTER, SECOND, FIRST, 0, target);
                     }
                 }
+            }
+            Step::Slot { to, offset } => {
+                let offset = self.read(offset, SECOND);
+                self.out.map_value(FIRST, MapName::Slots);
+                self.out.push(code::ALU64 | code::ADD | code::REGISTER, FIRST, offset, 0, 0);
+                let r = self.write(to);
+                self.out.copy(r, FIRST);
+                self.written(to);
+            }
+            Step::Increment { to, base, offset } => {
+                let base = self.base(base);
+                self.out.constant(FIRST, 1);
+                self.out.push(code::ATOMIC | code::DW, base, FIRST, offset, code::FETCH);
+                let r = self.write(to);
+                self.out.copy(r, FIRST);
+                self.written(to);
             }
             Step::Time { to } => self.call(helper::KTIME_COARSE, to),
             Step::Random { to } => self.call(helper::RANDOM, to),

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The code of one element, while the element writes it.
 
+mod order;
 mod packet;
 mod tables;
 mod tidy;
 
 use crate::compile::Reasons;
+use crate::order::TRAILER;
 use crate::state::State;
 use crate::step::{Arithmetic, Base, Counter, Exit, Label, Operand, Size, Step, Test, Value};
 use tidy::{front, without_jumps, without_unused};
@@ -16,12 +18,14 @@ pub(crate) mod stack {
     pub const ANNOTATIONS: i32 = -48;
     /// The end of a packet that was shortened, from the start of the frame; 8 bytes.
     pub const END: i32 = -56;
+    /// The ticket of a packet on its way up: the index of its slot, and its number; 8 bytes.
+    pub const TICKET: i32 = -64;
     /// The keys of look-ups.
-    pub const KEY: i32 = -88;
+    pub const KEY: i32 = -96;
     /// The length of the longest key.
     pub const KEY_LENGTH: i32 = 32;
     /// Values for which no register is free, from here on downwards.
-    pub const SPILLED: i32 = -96;
+    pub const SPILLED: i32 = -104;
 }
 
 /// Why an element cannot run in the kernel.
@@ -61,6 +65,15 @@ pub struct TableSpec {
     pub value: u32,
     /// The largest number of entries.
     pub entries: u32,
+    /// Whether packets that find an entry must not overtake others that are on their way up ([`order`](crate::order)).
+    pub ordered: bool,
+}
+
+impl TableSpec {
+    /// The length of values in the kernel: [`order::closed`](crate::order::closed) makes those of ordered tables.
+    pub fn whole_value(&self) -> u32 {
+        if self.ordered { self.value + TRAILER } else { self.value }
+    }
 }
 
 /// Collects what all programs of a router share, while elements are lowered.
@@ -112,6 +125,8 @@ impl Reached {
 pub struct Code<'a> {
     element: u32,
     input: u32,
+    /// The number of the device.
+    device: u32,
     connected: &'a [bool],
     reasons: Reasons,
     pub(crate) shared: &'a mut Shared,
@@ -136,13 +151,14 @@ impl<'a> Code<'a> {
     pub(crate) fn new(
         element: u32,
         input: u32,
-        (connected, reasons): (&'a [bool], Reasons),
+        (device, connected, reasons): (u32, &'a [bool], Reasons),
         state: &State,
         shared: &'a mut Shared,
     ) -> Code<'a> {
         Code {
             element,
             input,
+            device,
             connected,
             reasons,
             shared,
@@ -498,10 +514,14 @@ impl<'a> Code<'a> {
 
     /// The element at user level processes the packet. Nothing may have been changed or counted before.
     pub fn up(&mut self) {
+        self.up_as(false);
+    }
+
+    fn up_as(&mut self, ticket: bool) {
         if self.live && self.changed {
             self.fail("passes a packet up after it has changed it");
         }
-        let state = State { present: 0, ..self.before.clone() };
+        let state = State { present: 0, ticket, ..self.before.clone() };
         self.exit(Exit::Up(self.input, state));
     }
 

@@ -134,6 +134,7 @@ pub(crate) enum Way {
 
 struct Compiler<'a> {
     network: &'a dyn Network,
+    device: u32,
     router: &'a mut Router,
     reasons: Reasons,
     fragments: Vec<Fragment>,
@@ -143,19 +144,19 @@ struct Compiler<'a> {
 }
 
 impl Router {
-    /// Compiles the program for the device that `element` receives from.
+    /// Compiles the program for the device that `element` receives from, and which has the number `device`.
     ///
     /// # Errors
     /// The element itself cannot run in the kernel, or the program is too large.
     pub fn compile(
         &mut self,
         network: &dyn Network,
-        element: u32,
+        (element, device): (u32, u32),
         reasons: Reasons,
     ) -> Result<Program, Refused> {
         // A program that is refused leaves nothing behind.
         let mut router = self.clone();
-        let program = router.try_compile(network, element, reasons)?;
+        let program = router.try_compile(network, (element, device), reasons)?;
         *self = router;
         Ok(program)
     }
@@ -163,11 +164,12 @@ impl Router {
     fn try_compile(
         &mut self,
         network: &dyn Network,
-        element: u32,
+        (element, device): (u32, u32),
         reasons: Reasons,
     ) -> Result<Program, Refused> {
         let mut compiler = Compiler {
             network,
+            device,
             router: self,
             reasons,
             fragments: Vec::new(),
@@ -245,7 +247,13 @@ impl Compiler<'_> {
         let connected: Vec<bool> = (0..self.network.outputs(element))
             .map(|o| self.network.next(element, o as u32).is_some())
             .collect();
-        let mut code = Code::new(element, input, (&connected, self.reasons), state, &mut self.router.shared);
+        let mut code = Code::new(
+            element,
+            input,
+            (self.device, &connected, self.reasons),
+            state,
+            &mut self.router.shared,
+        );
         self.network.lower(element, input, &mut code)?;
         let (steps, values) = code.end()?;
         if let Some((puller, input)) = self.network.puller(element) {

@@ -26,7 +26,7 @@ const KEPT: u8 = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tail {
     /// Passes the frame to user level. The words are the annotation words that the record has.
-    Up { shortened: bool, words: Vec<usize> },
+    Up { shortened: bool, ticket: bool, words: Vec<usize> },
     /// Sends the frame by a device.
     Send { data: i32, shortened: bool, counter: u32 },
     /// Passes the frame to the host.
@@ -147,13 +147,13 @@ impl Out<'_> {
             }
             Way::Up(point) => {
                 let Point { element, state, .. } = self.router.points.get(*point as usize)?;
-                let (element, shortened) = (*element, state.shortened);
+                let (element, shortened, ticket) = (*element, state.shortened, state.ticket);
                 let words = state.dynamic_words().collect();
                 let counter = self.counter(Counter::Raised(element));
                 self.assembly.count(counter, Err(1));
                 let place = handover::place(self.router.generation, *point);
                 self.assembly.constant(KEPT, i64::from(place));
-                self.go(Tail::Up { shortened, words });
+                self.go(Tail::Up { shortened, ticket, words });
             }
             Way::Send { device, counter, state: State { data, shortened, .. } } => {
                 self.assembly.constant(KEPT, i64::from(*device));
@@ -183,7 +183,7 @@ impl Out<'_> {
         let Some(tail) = self.tails.get(number).cloned() else { return };
         self.assembly.place(Target::Tail(number));
         match tail {
-            Tail::Up { shortened, words } => self.up(shortened, &words),
+            Tail::Up { shortened, ticket, words } => self.up(shortened, ticket, &words),
             Tail::Send { data, shortened, counter } => {
                 self.move_ends(data, shortened);
                 let a = &mut self.assembly;
@@ -247,9 +247,9 @@ impl Out<'_> {
     }
 
     /// Puts a record before the frame, and passes both to the socket of the queue.
-    fn up(&mut self, shortened: bool, words: &[usize]) {
+    fn up(&mut self, shortened: bool, ticket: bool, words: &[usize]) {
         let mark = self.router.mark;
-        let length = handover::length(shortened, words.len()).cast_signed();
+        let length = handover::length(shortened, ticket, words.len()).cast_signed();
         let a = &mut self.assembly;
         a.copy(1, CONTEXT);
         a.constant(2, (-length).into());
@@ -274,6 +274,11 @@ impl Out<'_> {
         let mut at = 8;
         if shortened {
             a.load(2, STACK, stack::END, Size::Double);
+            a.store(1, at, 2, Size::Word);
+            at += 4;
+        }
+        for half in (0..8).step_by(4).filter(|_| ticket) {
+            a.load(2, STACK, stack::TICKET + half, Size::Word);
             a.store(1, at, 2, Size::Word);
             at += 4;
         }

@@ -6,13 +6,15 @@
 //! 1. the mark of the router, a random number that nobody on the network knows;
 //! 2. the generation of the programs (upper half) and the number of the [`Point`] at which the packet continues;
 //! 3. the end of the packet, if it was shortened;
-//! 4. the annotation words that the compiler does not know at this point;
-//! 5. the mark, changed by the length of the record.
+//! 4. two words of a ticket, if the packet has one;
+//! 5. the annotation words that the compiler does not know at this point;
+//! 6. the mark, changed by the length of the record.
 //!
 //! The driver keeps the record before the frame, as metadata. If the driver has no metadata, the record is the start of the
 //! frame.
 
 use crate::compile::Point;
+use crate::order::Ticket;
 use crate::state::WORDS;
 
 /// The number of points that a record can name.
@@ -29,11 +31,11 @@ pub(crate) fn last(mark: u32, length: u32) -> u32 {
 }
 
 /// The length of the longest record in bytes.
-pub const LONGEST: usize = 4 * (4 + WORDS);
+pub const LONGEST: usize = 4 * (6 + WORDS);
 
 /// The length of a record with this many annotation words.
-pub(crate) fn length(shortened: bool, words: usize) -> u32 {
-    (12 + 4 * usize::from(shortened) + 4 * words) as u32
+pub(crate) fn length(shortened: bool, ticket: bool, words: usize) -> u32 {
+    (12 + 4 * usize::from(shortened) + 8 * usize::from(ticket) + 4 * words) as u32
 }
 
 /// The contents of a record.
@@ -43,6 +45,8 @@ pub struct Record<'a> {
     pub point: &'a Point,
     /// The end of the packet, from the start of the frame; `None` if it ends with the frame.
     pub end: Option<u32>,
+    /// The packet's ticket.
+    pub ticket: Option<Ticket>,
     /// All annotation bytes.
     pub annotations: [u8; crate::state::ANNOTATIONS],
     /// The length of the record in bytes.
@@ -90,6 +94,11 @@ impl Points {
         } else {
             None
         };
+        let mut ticket = None;
+        if point.state.ticket {
+            ticket = Some(Ticket { index: word(at)?, number: word(at + 1)? });
+            at += 2;
+        }
         let mut annotations = point.state.annotations.map(Option::unwrap_or_default);
         for i in point.state.dynamic_words() {
             let (all, _) = annotations.as_chunks_mut::<4>();
@@ -97,7 +106,13 @@ impl Points {
             at += 1;
         }
         let length = 4 * (at + 1);
-        (word(at)? == last(self.mark, length as u32)).then_some(Record { point, end, annotations, length })
+        (word(at)? == last(self.mark, length as u32)).then_some(Record {
+            point,
+            end,
+            ticket,
+            annotations,
+            length,
+        })
     }
 
     /// Reads the record of a received frame. `before` are the bytes before the frame, as far as the buffer goes.

@@ -13,6 +13,7 @@ mod emit;
 pub mod handover;
 pub mod instruction;
 pub mod interpreter;
+pub mod order;
 mod registers;
 mod state;
 mod step;

@@ -3,7 +3,8 @@
 //! first computation to its last use.
 
 use crate::code::stack;
-use crate::step::Step;
+use crate::step::{Label, Step};
+use std::collections::{BTreeSet, HashMap};
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ struct Life {
     value: usize,
     from: usize,
     to: usize,
-    /// Whether a call lies between.
+    /// Whether the value is needed after a call on its way.
     crosses: bool,
 }
 
@@ -41,17 +42,45 @@ fn lives(steps: &[Step], values: u32) -> Vec<Life> {
         step.used().into_iter().flatten().for_each(|v| extend(v.0, at));
         step.computed().into_iter().for_each(|v| extend(v.0, at));
     }
-    let calls: Vec<usize> = (0..steps.len()).filter(|&i| steps.get(i).is_some_and(Step::calls)).collect();
+    let kept = across_calls(steps);
     let mut lives: Vec<Life> = spans
         .into_iter()
         .enumerate()
         .filter_map(|(value, span)| {
             let (from, to) = span?;
-            Some(Life { value, from, to, crosses: calls.iter().any(|&c| from < c && c < to) })
+            Some(Life { value, from, to, crosses: kept.contains(&(value as u32)) })
         })
         .collect();
     lives.sort_by_key(|l| l.from);
     lives
+}
+
+/// Returns the values that are needed after a call.
+fn across_calls(steps: &[Step]) -> BTreeSet<u32> {
+    let mut kept = BTreeSet::new();
+    // The values that are needed at each label, and at the current step. Jumps lead forward only.
+    let mut at_labels: HashMap<Label, BTreeSet<u32>> = HashMap::new();
+    let mut needed: BTreeSet<u32> = BTreeSet::new();
+    for step in steps.iter().rev() {
+        match step {
+            Step::Bind(label) => {
+                at_labels.insert(*label, needed.clone());
+            }
+            Step::Jump(_) | Step::Exit(_) => needed.clear(),
+            _ => {}
+        }
+        for label in step.targets().into_iter().flatten() {
+            needed.extend(at_labels.get(&label).into_iter().flatten());
+        }
+        if let Some(value) = step.computed() {
+            needed.remove(&value.0);
+        }
+        if step.calls() {
+            kept.extend(&needed);
+        }
+        needed.extend(step.used().into_iter().flatten().map(|v| v.0));
+    }
+    kept
 }
 
 /// Returns the place of each value. None if the stack is too small.

@@ -19,6 +19,8 @@ pub struct State {
     pub present: u32,
     /// Whether the packet ends before the frame does. Its end is then on the stack.
     pub shortened: bool,
+    /// Whether the packet is on its way up with a [`Ticket`](crate::order::Ticket), which is on the stack.
+    pub ticket: bool,
     /// The offset of the MAC header, if it is marked.
     pub mac: Option<i32>,
     /// The offset and the length of the network header, if it is marked.
@@ -42,6 +44,7 @@ impl State {
             // The kernel runs programs only on frames with a whole Ethernet header, but its verifier does not know that.
             present: 0,
             shortened: false,
+            ticket: false,
             mac: Some(0),
             network: None,
             rewritten: false,

@@ -179,6 +179,8 @@ pub enum MapName {
     Sockets,
     /// The devices that frames leave by, by the numbers in [`Shared::devices`](crate::Shared::devices).
     Devices,
+    /// The slots of ordered tables ([`order`](crate::order)).
+    Slots,
     /// A table of an element: the number of the element, and that of the table in the element.
     Table(u32, u32),
 }
@@ -264,6 +266,17 @@ pub(crate) enum Step {
     Random {
         to: Value,
     },
+    /// The address of the byte at an offset in the table of slots.
+    Slot {
+        to: Value,
+        offset: Value,
+    },
+    /// Adds 1 to eight bytes in one step. The value is the number before.
+    Increment {
+        to: Value,
+        base: Base,
+        offset: i32,
+    },
     /// Looks up the key at `key` on the stack. The value is the address of the entry, or 0.
     LookUp {
         table: MapName,
@@ -311,6 +324,8 @@ impl Step {
             | Step::Length { to }
             | Step::Time { to }
             | Step::Random { to }
+            | Step::Increment { to, .. }
+            | Step::Slot { to, .. }
             | Step::LookUp { to, .. } => Some(to),
             _ => None,
         }
@@ -321,14 +336,25 @@ impl Step {
         let of = |o: &Operand| if let Operand::Value(v) = o { Some(*v) } else { None };
         let base = |b: &Base| if let Base::Entry(v) = b { Some(*v) } else { None };
         match self {
-            Step::Load { base: b, .. } => [base(b), None],
+            Step::Load { base: b, .. } | Step::Increment { base: b, .. } => [base(b), None],
             Step::Store { base: b, from, .. } => [base(b), of(from)],
             Step::Arithmetic { left, right, .. } | Step::Branch { left, right, .. } => {
                 [Some(*left), of(right)]
             }
             Step::Swap { from, .. } => [Some(*from), None],
+            Step::Slot { offset, .. } => [Some(*offset), None],
             Step::Count { by, .. } => [of(by), None],
             Step::BranchLength { than, .. } => [of(than), None],
+            _ => [None, None],
+        }
+    }
+
+    /// The labels that the step may jump to.
+    pub fn targets(&self) -> [Option<Label>; 2] {
+        match *self {
+            Step::Branch { to, .. } | Step::Jump(to) => [Some(to), None],
+            Step::Present { otherwise, .. } | Step::MoveStart { otherwise, .. } => [Some(otherwise), None],
+            Step::BranchLength { shorter, longer, .. } => [shorter, longer],
             _ => [None, None],
         }
     }

@@ -71,8 +71,8 @@ impl View<'_> {
             .collect();
         let mut all = Programs::default();
         (all.router.mark, all.router.generation) = (mark, generation);
-        for (element, device) in sources {
-            match all.router.compile(self, element, REASONS) {
+        for (number, (element, device)) in (0..).zip(sources) {
+            match all.router.compile(self, (element, number), REASONS) {
                 Ok(program) => all.programs.push((element, device, program)),
                 Err(Refused(why)) => {
                     all.refused.insert(element, why);
@@ -175,6 +175,8 @@ impl Nodes {
         let counted = driver.install(&programs, anew, &mut |(element, number), table| {
             let _ = self.with(core, element, |e, _| e.attach(Attached::Table(number, table)));
         })?;
+        let elements = programs.elements();
+        self.set_paths(elements.into_iter().filter(|(_, report)| report.states > 0).map(|(e, _)| e));
         let raised = self.shared.kernel.lock().take().map(|k| k.raised).unwrap_or_default();
         *self.shared.kernel.lock() = Some(Kernel { driver, programs, points, seen: BTreeMap::new(), raised });
         Ok(counted)
@@ -289,6 +291,9 @@ impl Nodes {
     pub(crate) fn move_resumed(&mut self, core: &mut Core, from: u32) {
         if core.has_resumed() {
             self.resume_all(core, from);
+        }
+        if core.has_tickets() || self.awaits_tickets() {
+            self.pass_tickets(core);
         }
         if core.take_stale() {
             self.renew_kernel(core);

@@ -2,6 +2,7 @@
 //! The programs of the part of a router that runs in the kernel, and the driver that loads them.
 
 use castanet_kernel::handover::Points;
+use castanet_kernel::order::Ticket;
 use castanet_kernel::{Counter, Program, Report, Table};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -64,6 +65,8 @@ pub trait KernelDriver: Send + Sync {
     ) -> Result<Vec<(Counter, u64)>, String>;
     /// Ends all programs: devices pass all frames to user level. Returns what the programs have counted.
     fn remove(&self) -> Vec<(Counter, u64)>;
+    /// Notes that packets which came up with tickets have left the router.
+    fn finish(&self, tickets: &[Ticket]);
     /// The numbers that the programs have counted since the last [`KernelDriver::install`].
     fn counts(&self) -> Vec<(Counter, u64)>;
 }

@@ -20,7 +20,7 @@
 //!   nothing, and `worker` is the run loop of tasks, timers and mail.
 //! - `pairs` decides which element of a new configuration replaces which element of the old one.
 //! - `assembly` is all workers of one configuration. `link`, `prepare`, `initialise` and `assemble` make it from a
-//!   checked graph. [`in_kernel`] runs a part of it in the kernel. `reconfigure` replaces one element of it, and `panics` handles panics of elements.
+//!   checked graph. [`in_kernel`] runs a part of it in the kernel; `passage` keeps packets that come up from there in order. `reconfigure` replaces one element of it, and `panics` handles panics of elements.
 //! - `swap::error`, `swap::loader`, `swap::plan`, `swap::candidate`, `swap::slot`: the errors of hot swaps, how hot
 //!   swaps read configurations, the plan of a swap, and the new configuration that waits to be committed. [`running`]
 //!   gives threads that are not workers access to the router. `swap::prepare`, `swap::cleaner` and `swap::commit` carry
@@ -58,6 +58,7 @@ mod observed;
 pub mod options;
 mod pairs;
 mod panics;
+mod passage;
 mod polling;
 mod prepare;
 mod probes;

@@ -10,6 +10,7 @@ use crate::compiled::Compiled;
 use crate::mail::Mail;
 use crate::node::{Body, NONE, Node, Rest};
 use crate::observed::Observed;
+use crate::passage::Passage;
 use crate::profile::Sampler;
 use crate::quanta::Quanta;
 use crate::shared::Shared;
@@ -39,6 +40,8 @@ pub struct Nodes {
     pub(crate) stack: Vec<u32>,
     /// The edges by which packets continue that come up from the kernel.
     pub(crate) resumes: Vec<usize>,
+    /// The packets that have come up and may still be in the router.
+    pub(crate) passage: Passage,
     /// The packets that [`Nodes::suspend`] has taken away, with their edges: one list for each call of `suspend`. The
     /// packets wait until the packet that re-entered a cycle has been stored, sent or dropped.
     suspended: Vec<Vec<(u32, Batch)>>,
@@ -96,6 +99,7 @@ impl Nodes {
             compiled,
             stack: Vec::with_capacity(64),
             resumes: Vec::new(),
+            passage: Passage::default(),
             suspended: Vec::new(),
             parked: Vec::new(),
             contended: Vec::new(),

@@ -65,6 +65,9 @@ pub fn object_impl(ident: &Ident, parts: &Parts<'_>, kernel: bool) -> TokenStrea
             fn counted(&mut self, name: &str, more: u64, now: i64) {
                 ::castanet_element::InKernel::counted(&mut #own, name, more, now)
             }
+            fn finished(&self) -> u64 {
+                ::castanet_element::InKernel::finished(&#own)
+            }
         }
     });
     let (read_args, write_args) = args_access(parts);

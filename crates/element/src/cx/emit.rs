@@ -129,6 +129,11 @@ impl Cx<'_> {
     pub fn resume(&mut self, element: u32, input: u32, p: Packet) {
         self.core.resumed.push((element, input, p));
     }
+    /// Notes that a packet has a ticket which was passed to [`Cx::resume`] in this call. When the packet has left the router, the programs in
+    /// the kernel get to know.
+    pub fn note_ticket(&mut self, ticket: castanet_kernel::order::Ticket) {
+        self.core.tickets.push(ticket);
+    }
     /// Counts packets that enter the router through this element. The class must declare `ledger(enters)`.
     #[inline]
     pub fn entered(&mut self, n: u64) {

@@ -215,6 +215,9 @@ impl<T: Inner + ?Sized + 'static, W: Wrap> Object for Wrapped<T, W> {
     fn counted(&mut self, name: &str, more: u64, now: i64) {
         self.wrap.call(|| self.inner.counted(name, more, now))
     }
+    fn finished(&self) -> u64 {
+        self.wrap.call(|| self.inner.finished())
+    }
 }
 
 impl<T: Inner + ?Sized + 'static, W: Wrap> Lifecycle for Wrapped<T, W> {

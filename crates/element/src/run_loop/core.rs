@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::notify::{Note, Notes, Signal};
 use crate::router::{Info, Messages};
 use crate::watch::Watches;
+use castanet_kernel::order::Ticket;
 use castanet_packet::{Batch, Packet};
 use castanet_spec::{HandlerRef, Names, Origin, Reason};
 use castanet_tables::timer_queue::TimerQueue;
@@ -47,6 +48,8 @@ pub struct Core {
     /// Packets that continue at inputs of elements to which no edge leads from the running element
     /// ([`Cx::resume`](crate::Cx::resume)): the element, the input, the packet.
     pub(crate) resumed: Vec<(u32, u32, Packet)>,
+    /// The tickets of packets that have come up ([`Cx::note_ticket`](crate::Cx::note_ticket)).
+    pub(crate) tickets: Vec<Ticket>,
     /// Whether the programs in the kernel must be made again ([`Cx::renew_kernel`](crate::Cx::renew_kernel)).
     pub(crate) stale: bool,
     pub(crate) scratch: Batch,
@@ -133,6 +136,7 @@ impl Core {
             deferred: Vec::new(),
             behind: Batch::empty(),
             resumed: Vec::new(),
+            tickets: Vec::new(),
             stale: false,
             scratch: Batch::new(),
             spare: Vec::new(),
@@ -148,6 +152,15 @@ impl Core {
     #[inline]
     pub fn has_resumed(&self) -> bool {
         !self.resumed.is_empty()
+    }
+    /// Whether elements have called [`Cx::note_ticket`](crate::Cx::note_ticket).
+    #[inline]
+    pub fn has_tickets(&self) -> bool {
+        !self.tickets.is_empty()
+    }
+    /// Takes the tickets of packets that have come up.
+    pub fn take_tickets(&mut self) -> Vec<Ticket> {
+        std::mem::take(&mut self.tickets)
     }
     /// Whether the programs in the kernel must be made again. Asked once for each request.
     #[inline]

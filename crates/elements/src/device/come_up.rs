@@ -2,6 +2,7 @@
 //! Packets that enter and leave the part of a router that runs in the kernel, and those that come up from there.
 
 use castanet_element::kernel::handover::{Found, LONGEST, Points, Record};
+use castanet_element::kernel::order::Ticket;
 use castanet_element::kernel::{Code, Lowered, Size, Test};
 use castanet_element::prelude::*;
 
@@ -79,6 +80,9 @@ pub fn come_up(points: &Points, batch: &mut Batch, cx: &mut Cx<'_>) {
         counted_by_program(cx);
         if clear_record(&mut p) && p.strip(inside) && found.restore(&mut p) {
             cx.resume(found.element, found.input, p);
+            if let Some(ticket) = found.ticket {
+                cx.note_ticket(ticket);
+            }
         } else {
             cx.drop(p, Reason::Truncated);
         }
@@ -104,6 +108,7 @@ struct Resumed {
     input: u32,
     data: usize,
     end: Option<usize>,
+    ticket: Option<Ticket>,
     mac: Option<i32>,
     network: Option<(i32, u32)>,
     packet_type: PacketType,
@@ -118,6 +123,7 @@ impl Resumed {
             input: record.point.input,
             data: usize::try_from(state.data).unwrap_or(0),
             end: record.end.map(|n| n as usize),
+            ticket: record.ticket,
             mac: state.mac,
             network: state.network,
             packet_type: packet_type(state.packet_type),

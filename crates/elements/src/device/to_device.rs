@@ -52,6 +52,8 @@ pub struct ToDevice {
     pulls: Count,
     #[counts]
     out: Outbox,
+    /// Packets taken from upstream. Unlike `pulls`, it does not count those that were sent in the kernel.
+    taken: u64,
     upstream: Signal,
 }
 
@@ -75,7 +77,7 @@ pub struct Args {
 impl Build for ToDevice {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let out = Outbox::new(args.devname.0.clone(), Method::is_xdp(args.method.as_ref()), cx);
-        Ok(ToDevice { args, pulls: Count::default(), out, upstream: Signal::default() })
+        Ok(ToDevice { args, pulls: Count::default(), taken: 0, out, upstream: Signal::default() })
     }
 }
 
@@ -92,6 +94,7 @@ impl Element for ToDevice {
         }
         let got = out.held.len().saturating_sub(before);
         self.pulls.add(got as u64);
+        self.taken += got as u64;
         if out.is_xdp() && out.held.iter().skip(before).any(|p| p.offload().is_some()) {
             out.complete(got, cx);
         }
@@ -158,5 +161,8 @@ impl InKernel for ToDevice {
             return Err("it has no METHOD XDP".into());
         }
         send(code, &self.args.devname.0)
+    }
+    fn finished(&self) -> u64 {
+        self.taken - self.held()
     }
 }

@@ -29,7 +29,7 @@ pub struct RoundRobinSwitch {
 }
 
 /// The table with the turn: key 0, and the next output.
-const TURN: TableSpec = TableSpec { kind: TableKind::Exact, key: 4, value: 4, entries: 1 };
+const TURN: TableSpec = TableSpec { kind: TableKind::Exact, key: 4, value: 4, entries: 1, ordered: false };
 const KEY: [u8; 4] = [0; 4];
 
 impl Build for RoundRobinSwitch {

@@ -5,8 +5,18 @@ use super::{Code, TableSpec, stack};
 use crate::step::{Base, Label, MapName, Operand, Size, Step, Test, Value};
 
 impl Code<'_> {
-    /// Looks up a key in a table of this element, and continues at a label if it is not there. Returns the entry.
+    /// Looks up a key in a table of this element, and continues at a label if it is not there. Returns the entry. Packets go up that
+    /// find an entry of an ordered table closed.
     pub fn look_up(&mut self, table: u32, spec: TableSpec, key: &[(Size, Operand)], missing: Label) -> Value {
+        let entry = self.find(table, spec, key, missing);
+        if spec.ordered {
+            self.wait_for(entry, spec);
+        }
+        entry
+    }
+
+    /// Looks up a key as [`Code::look_up`] does, whether the entry is open or closed.
+    pub fn find(&mut self, table: u32, spec: TableSpec, key: &[(Size, Operand)], missing: Label) -> Value {
         let mut at = stack::KEY;
         for &(size, from) in key {
             self.step(Step::Store { base: Base::Stack, offset: at, size, from });

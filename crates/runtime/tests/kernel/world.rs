@@ -5,6 +5,7 @@
 use castanet_classes::Registry;
 use castanet_element::kernel::handover::{LONGEST, Points};
 use castanet_element::kernel::interpreter::{Frame, Machine, Map, Run};
+use castanet_element::kernel::order::{self, Ticket};
 use castanet_element::kernel::{Code, Counter, Instruction, Lowered, MapName, Table, TableKind};
 use castanet_element::prelude::*;
 use castanet_element::{Attached, element};
@@ -14,7 +15,7 @@ use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, Trial, program_tim
 use castanet_runtime::Classes;
 use castanet_runtime::kernel::{Fill, KernelDriver, Programs};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The Ethernet address of the device with this name.
@@ -34,6 +35,12 @@ type Frames = VecDeque<(i64, Vec<u8>)>;
 struct Inner {
     /// The time that programs see at the start.
     began: u64,
+    /// The time in milliseconds between two readings of the frames that have come up; 0 if they are read at once.
+    delay: AtomicI64,
+    /// The most frames that are read together then.
+    most: AtomicUsize,
+    /// For each device, the frames that have come up and wait to be read.
+    ring: Mutex<HashMap<String, Vec<Vec<u8>>>>,
     /// The frames that each device receives, with their times in milliseconds.
     frames: Mutex<HashMap<String, Frames>>,
     /// The sent frames: the device and the frame.
@@ -51,6 +58,8 @@ struct Side {
     programs: HashMap<String, Vec<Instruction>>,
     counters: Vec<Vec<Counter>>,
     devices: Vec<String>,
+    /// The next slot of ordered tables.
+    next: u32,
     /// The number of frames that elements of former programs have discarded.
     discarded: u64,
     /// Frames that came up, and frames that did not.
@@ -105,6 +114,11 @@ impl World {
     pub fn receive(&self, device: &str, at: i64, frame: Vec<u8>) {
         self.0.frames.lock().unwrap().entry(device.into()).or_default().push_back((at, frame));
     }
+    /// Lets frames that come up wait until their device is read, each `period` milliseconds, at most so many of them.
+    pub fn delay(&self, period: i64, most: usize) {
+        self.0.delay.store(period, Ordering::Relaxed);
+        self.0.most.store(most, Ordering::Relaxed);
+    }
     /// The sent frames, with their devices.
     pub fn sent(&self) -> Vec<(String, Vec<u8>)> {
         self.0.sent.lock().unwrap().clone()
@@ -125,12 +139,39 @@ impl World {
     }
 }
 
-/// A table of the interpreter.
-struct Entries(World, usize);
+/// A table of the interpreter. An ordered one has slots.
+struct Entries(World, usize, bool);
+
+/// The index of the map of slots.
+const SLOTS: usize = 3;
+/// The key of a map's only value.
+const ONLY: [u8; 4] = [0; 4];
+
+impl Side {
+    /// Changes a number in the table of slots.
+    fn change_slot(&mut self, index: u32, at: i32, change: impl FnOnce(u64) -> u64) {
+        let start = (index * order::ENTRY) as usize + at as usize;
+        let value = self.machine.maps[SLOTS].get_mut(&ONLY).unwrap();
+        let word = &mut value[start..start + 8];
+        let changed = change(u64::from_ne_bytes((&*word).try_into().unwrap()));
+        word.copy_from_slice(&changed.to_ne_bytes());
+        if let Some(real) = &self.real {
+            real.maps[SLOTS].as_ref().unwrap().map().set(&ONLY, value).unwrap();
+        }
+    }
+}
 
 impl Table for Entries {
     fn set(&self, key: &[u8], value: &[u8]) -> bool {
         let mut side = self.0.0.kernel.lock().unwrap();
+        let mut value = value.to_vec();
+        if self.2 {
+            let slot = side.next;
+            side.next += 1;
+            order::indices(slot).for_each(|i| side.change_slot(i, order::at::SENT, |n| n + 1));
+            value = order::closed(&value, slot);
+        }
+        let value = &value[..];
         if let Some(Some(map)) = side.real.as_ref().and_then(|r| r.maps.get(self.1)) {
             map.map().set(key, value).unwrap();
         }
@@ -182,11 +223,13 @@ impl KernelDriver for World {
         }
         (side.ways, side.executed) = (old.ways, old.executed);
         side.machine.limit = 1_000_000;
-        side.names = vec![MapName::Counters, MapName::Sockets, MapName::Devices];
+        side.next = old.next;
+        side.names = vec![MapName::Counters, MapName::Sockets, MapName::Devices, MapName::Slots];
         side.machine.maps = vec![
             Map::per_cpu_array(1, 8 * shared.counters.len().max(1)),
             Map::sockets(1),
             Map::devices(shared.devices.len().max(1) as u32),
+            old.machine.maps.get(SLOTS).cloned().unwrap_or_else(|| Map::array(1, order::TABLE as usize)),
         ];
         side.machine.maps[1].set(&0u32.to_ne_bytes(), &[0; 4]).unwrap();
         side.discarded = old.discarded + discarded(&counted);
@@ -203,6 +246,9 @@ impl KernelDriver for World {
                 let map = real.maps[2].as_ref().unwrap();
                 map.map().set(&number.to_ne_bytes(), &1u32.to_ne_bytes()).unwrap();
             }
+            real.map(MapKind::Shared, 4, order::TABLE, 1);
+            let slots = real.maps[SLOTS].as_ref().unwrap();
+            slots.map().set(&ONLY, side.machine.maps[SLOTS].get(&ONLY).unwrap()).unwrap();
         }
         let mut tables: Vec<((u32, u32), Arc<dyn Table>)> = Vec::new();
         for (name, spec) in &shared.tables {
@@ -211,12 +257,12 @@ impl KernelDriver for World {
             let map = match before {
                 Some(i) => old.machine.maps[i].clone(),
                 None if spec.kind == TableKind::Prefixes => {
-                    Map::trie(spec.entries, spec.key as usize - 4, spec.value as usize)
+                    Map::trie(spec.entries, spec.key as usize - 4, spec.whole_value() as usize)
                 }
-                None => Map::hash(spec.entries, spec.key as usize, spec.value as usize),
+                None => Map::hash(spec.entries, spec.key as usize, spec.whole_value() as usize),
             };
             if let Some(real) = &mut real {
-                real.map(spec.kind.into(), spec.key, spec.value, spec.entries);
+                real.map(spec.kind.into(), spec.key, spec.whole_value(), spec.entries);
                 let copy = real.maps.last().unwrap().as_ref().unwrap();
                 for key in map.keys() {
                     copy.map().set(&key, map.get(&key).unwrap()).unwrap();
@@ -225,7 +271,7 @@ impl KernelDriver for World {
             side.machine.maps.push(map);
             side.names.push(MapName::Table(name.0, name.1));
             if before.is_none() {
-                tables.push((*name, Arc::new(Entries(self.clone(), at))));
+                tables.push((*name, Arc::new(Entries(self.clone(), at, spec.ordered))));
             }
         }
         for (_, device, program) in &programs.programs {
@@ -246,6 +292,15 @@ impl KernelDriver for World {
             fill(name, table);
         }
         Ok(counted)
+    }
+    fn finish(&self, tickets: &[Ticket]) {
+        let mut side = self.0.kernel.lock().unwrap();
+        for ticket in tickets {
+            side.change_slot(ticket.index, order::at::DONE, |done| match ticket.is_after(done as u32) {
+                true => ticket.number.into(),
+                false => done,
+            });
+        }
     }
     fn counts(&self) -> Vec<(Counter, u64)> {
         let side = self.0.kernel.lock().unwrap();
@@ -367,8 +422,22 @@ impl Lifecycle for FromWorld {
 }
 
 impl Element for FromWorld {
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+    fn timer(&mut self, id: u16, cx: &mut Cx<'_>) {
         let Some(world) = self.world.clone() else { return };
+        if id == 1 {
+            let some = {
+                let mut ring = world.0.ring.lock().unwrap();
+                let mine = ring.entry(self.args.name.0.clone()).or_default();
+                let most = world.0.most.load(Ordering::Relaxed);
+                let some = mine.drain(..most.min(mine.len())).collect();
+                if !mine.is_empty() {
+                    let now = cx.now();
+                    cx.set_timer(1, now + world.0.delay.load(Ordering::Relaxed) * 1_000_000);
+                }
+                some
+            };
+            return self.come_up(some, cx);
+        }
         let now = (cx.peek() - castanet_testkit::START) / 1_000_000;
         let frame = {
             let mut frames = world.0.frames.lock().unwrap();
@@ -389,18 +458,31 @@ impl Element for FromWorld {
                 cx.emit(0, p);
             }
             Some(Way::Gone) => {}
-            Some(Way::Up(bytes)) => {
-                cx.entered(1);
-                let mut batch = Batch::new();
-                batch.push(self.packet(&bytes, cx.peek()));
-                come_up(&self.points.clone().unwrap(), &mut batch, cx);
-                assert!(batch.is_empty(), "a frame came up without a record");
-            }
+            Some(Way::Up(bytes)) => match world.0.delay.load(Ordering::Relaxed) {
+                0 => self.come_up(vec![bytes], cx),
+                delay => {
+                    let mut ring = world.0.ring.lock().unwrap();
+                    let mine = ring.entry(self.args.name.0.clone()).or_default();
+                    if mine.is_empty() {
+                        let now = cx.now();
+                        cx.set_timer(1, now + delay * 1_000_000);
+                    }
+                    mine.push(bytes);
+                }
+            },
         }
     }
 }
 
 impl FromWorld {
+    /// Passes on frames that have come up.
+    fn come_up(&self, frames: Vec<Vec<u8>>, cx: &mut Cx<'_>) {
+        cx.entered(frames.len() as u64);
+        let mut batch = Batch::new();
+        batch.extend(frames.iter().map(|f| self.packet(f, cx.peek())));
+        come_up(&self.points.clone().unwrap(), &mut batch, cx);
+        assert!(batch.is_empty(), "a frame came up without a record");
+    }
     fn packet(&self, bytes: &[u8], now: i64) -> Packet {
         let mut p = castanet_element::kit::packet(bytes);
         let kind = match bytes.first_chunk::<6>() {
@@ -447,13 +529,15 @@ pub struct ToWorld {
     world: Option<Arc<World>>,
     upstream: Signal,
     batch: Batch,
+    taken: u64,
 }
 
 impl Build for ToWorld {
     fn build(args: FromArgs, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let world = cx.shared_of::<World>(u32::MAX);
         let (count, drops) = Default::default();
-        Ok(ToWorld { args, count, drops, world, upstream: Signal::default(), batch: Batch::new() })
+        let upstream = Signal::default();
+        Ok(ToWorld { args, count, drops, world, upstream, batch: Batch::new(), taken: 0 })
     }
 }
 
@@ -470,6 +554,7 @@ impl Element for ToWorld {
         let Some(p) = self.batch.pop() else {
             return if cx.is_on(&self.upstream) { Turn::Again } else { Turn::Sleep };
         };
+        self.taken += 1;
         if p.len() < 14 {
             self.drops.add(1);
             cx.emit_or(1, p, Reason::SendFailed);
@@ -493,6 +578,9 @@ impl InKernel for ToWorld {
     fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
         self.args.check()?;
         send(code, &self.args.name.0)
+    }
+    fn finished(&self) -> u64 {
+        self.taken
     }
 }
 

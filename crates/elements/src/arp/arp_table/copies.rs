@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The table of a querier: for each IP address the Ethernet header of frames to it, padded to 16 bytes.
-pub const COPIES: TableSpec = TableSpec { kind: TableKind::Exact, key: 4, value: 16, entries: 65_536 };
+pub const COPIES: TableSpec =
+    TableSpec { kind: TableKind::Exact, key: 4, value: 16, entries: 65_536, ordered: true };
 
 /// The copies in one table, with the times until which they are valid.
 struct Copy {

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The table: by an address and two zeros, its port and when it was heard. It has room for all addresses of a switch.
-pub const STATIONS: TableSpec = TableSpec { kind: TableKind::Exact, key: 8, value: 16, entries: 1 << 14 };
+pub const STATIONS: TableSpec =
+    TableSpec { kind: TableKind::Exact, key: 8, value: 16, entries: 1 << 14, ordered: true };
 
 /// The offsets of the parts of an entry.
 pub mod at {

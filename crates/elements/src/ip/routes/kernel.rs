@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 const COMPARED: usize = 32;
 
 /// The table: prefixes and their routes (gateway in the order of memory, output).
-const ROUTES: TableSpec = TableSpec { kind: TableKind::Prefixes, key: 8, value: 8, entries: 4_000_000 };
+const ROUTES: TableSpec =
+    TableSpec { kind: TableKind::Prefixes, key: 8, value: 8, entries: 4_000_000, ordered: false };
 
 /// The key of a prefix in the table.
 pub(super) fn key(net: Net) -> [u8; 8] {

@@ -152,13 +152,14 @@ impl Lowering<'_, '_> {
             self.code.branch(protocol, Test::Differ, u32::from(protocol::TCP), other);
             self.need(offset::TCP_CHECKSUM + 4);
             let flags = self.load(offset::TCP_FLAGS, Size::Byte);
-            self.up_if(flags, Test::Common, u32::from(flag::SYN | flag::FIN | flag::RST));
-            self.known(protocol::TCP, both(Checksum::Tcp));
+            let special =
+                self.code.compute(Arithmetic::And, flags, u32::from(flag::SYN | flag::FIN | flag::RST));
+            self.known(protocol::TCP, both(Checksum::Tcp), Some(special));
             self.code.bind(other);
         }
         if udp {
             self.up_if(protocol, Test::Differ, protocol::UDP.into());
-            self.known(protocol::UDP, both(Checksum::Udp));
+            self.known(protocol::UDP, both(Checksum::Udp), None);
         } else {
             self.code.jump(self.up);
         }
@@ -171,10 +172,10 @@ impl Lowering<'_, '_> {
         let reply = self.code.label();
         let parts = |ports| Parts { checksum: Some(Checksum::Icmp), ports, addresses: Addresses::Both };
         self.code.branch(kind, Test::Differ, u32::from(icmp::kind::ECHO), reply);
-        self.known(0, parts(Ports::Request));
+        self.known(0, parts(Ports::Request), None);
         self.code.bind(reply);
         self.up_if(kind, Test::Differ, icmp::kind::ECHO_REPLY.into());
-        self.known(0, parts(Ports::Reply));
+        self.known(0, parts(Ports::Reply), None);
     }
 
     /// The code of rewriters of addresses alone.
@@ -197,7 +198,7 @@ impl Lowering<'_, '_> {
     fn by_addresses(&mut self, checksum: Option<Checksum>) {
         let parts = |addresses| Parts { checksum, ports: Ports::None, addresses };
         if self.kind == RewriterKind::Pair {
-            return self.known(0, parts(Addresses::Both));
+            return self.known(0, parts(Addresses::Both), None);
         }
         // The kernel knows all flows, so a packet without a forward flow may be a reply.
         let reply = self.code.label();
@@ -213,8 +214,8 @@ impl Lowering<'_, '_> {
         self.rewrite(entry, parts(Addresses::Destination));
     }
 
-    /// Rewrites packets of known flows, found by addresses, ports and protocol.
-    fn known(&mut self, protocol: u8, parts: Parts) {
+    /// Rewrites packets of known flows, found by addresses, ports and protocol. Packets for which `special` is not 0 go up.
+    fn known(&mut self, protocol: u8, parts: Parts, special: Option<Value>) {
         let addrs = self.load(offset::ADDRS, Size::Double);
         let zero = Operand::Constant(0);
         let mut key = vec![(Size::Double, addrs.into())];
@@ -229,7 +230,14 @@ impl Lowering<'_, '_> {
             }
         }
         key.push((Size::Word, Operand::Constant(self.kind.table(protocol).into())));
-        let entry = self.code.look_up(0, COPIES, &key, self.up);
+        let entry = self.code.find(0, COPIES, &key, self.up);
+        if let Some(special) = special {
+            let usual = self.code.label();
+            self.code.branch(special, Test::Equal, 0u32, usual);
+            self.code.up_in_order(entry, COPIES);
+            self.code.bind(usual);
+        }
+        self.code.wait_for(entry, COPIES);
         self.rewrite(entry, parts);
     }
 

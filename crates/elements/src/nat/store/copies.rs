@@ -11,7 +11,8 @@ use castanet_element::kernel::{Table, TableKind, TableSpec};
 use std::sync::Arc;
 
 /// The table: by the key of a direction, how its packets are rewritten.
-pub const COPIES: TableSpec = TableSpec { kind: TableKind::Exact, key: 16, value: 40, entries: 1 << 18 };
+pub const COPIES: TableSpec =
+    TableSpec { kind: TableKind::Exact, key: 16, value: 40, entries: 1 << 18, ordered: true };
 
 /// The offsets of the parts of a copy. All but the time are in the order of memory, as they stand in packets.
 pub mod at {
@@ -142,7 +143,8 @@ impl Store {
             let copied = f.copied & mark(r) != 0;
             if !f.is_settled(r, kind) {
                 self.end_copy(place, r);
-            } else if r == reply || copied && reclassed {
+            } else if copied && (reclassed || r == reply && self.is_stale(f, r, now)) || !copied && r == reply
+            {
                 self.copy(place, r, Some(now));
             }
         }
@@ -184,15 +186,22 @@ impl Store {
     /// The time of the last packet of a flow, in the kernel or here.
     #[cold]
     pub(super) fn last_use(&self, f: &Flow, now: i64) -> i64 {
-        let Some((_, table)) = self.copies_of(f) else { return f.last };
-        let last = |reply: bool| {
-            let copy = table.get(&key(f.tuples[usize::from(reply)], f.proto))?;
-            let last = copy.get(at::LAST as usize..)?.first_chunk().map(|b| u64::from_ne_bytes(*b))?;
-            let age = i64::try_from(table.time(now).saturating_sub(last)).unwrap_or(i64::MAX);
-            (last > 0).then(|| now.saturating_sub(age))
-        };
-        let times = [false, true].into_iter().filter(|r| f.copied & mark(*r) != 0).filter_map(last);
-        times.fold(f.last, i64::max)
+        let ages = [false, true].into_iter().filter_map(|reply| self.age(f, reply, now));
+        ages.map(|age| now.saturating_sub(age)).fold(f.last, i64::max)
+    }
+
+    /// The time since the last packet that a copy knows of. None without such a packet or a copy.
+    fn age(&self, f: &Flow, reply: bool, now: i64) -> Option<i64> {
+        let (_, table) = self.copies_of(f).filter(|_| f.copied & mark(reply) != 0)?;
+        let copy = table.get(&key(f.tuples[usize::from(reply)], f.proto))?;
+        let last = copy.get(at::LAST as usize..)?.first_chunk().map(|b| u64::from_ne_bytes(*b))?;
+        (last > 0).then(|| i64::try_from(table.time(now).saturating_sub(last)).unwrap_or(i64::MAX))
+    }
+
+    /// Whether the kernel lets packets go up because the flow may have expired.
+    fn is_stale(&self, f: &Flow, reply: bool, now: i64) -> bool {
+        let limit = self.class_of(f).map_or(0, |c| c.timeout.max(c.guarantee));
+        self.age(f, reply, now).is_none_or(|age| age >= limit)
     }
 
     /// Notes the time of the last packet of a flow in the kernel. Returns whether it is later than the time known before.

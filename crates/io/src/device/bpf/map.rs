@@ -11,6 +11,8 @@ const MAP_DELETE_ELEM: libc::c_int = 3;
 const MAP_GET_NEXT_KEY: libc::c_int = 4;
 /// Flag of a map: entries get memory when they are made, not when the map is.
 const NO_PREALLOC: u32 = 1;
+/// Flag of a map: processes can map its values.
+const MMAPABLE: u32 = 1 << 10;
 
 /// The kind of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub enum MapKind {
     Hash,
     /// Prefixes, of which the longest is found. Keys begin with the length of the prefix in bits.
     Prefixes,
+    /// An array whose value this process can have in its memory ([`SharedWords`](super::SharedWords)).
+    Shared,
 }
 
 impl MapKind {
@@ -33,6 +37,7 @@ impl MapKind {
             MapKind::Devices => 14,
             MapKind::Hash => 1,
             MapKind::Prefixes => 11,
+            MapKind::Shared => 2,
         }
     }
     /// The name of the kind, for messages between processes.
@@ -42,11 +47,12 @@ impl MapKind {
             MapKind::Devices => "devices",
             MapKind::Hash => "hash",
             MapKind::Prefixes => "prefixes",
+            MapKind::Shared => "shared",
         }
     }
     /// The kind with a name.
     pub(crate) fn named(name: &str) -> Option<MapKind> {
-        [MapKind::Counters, MapKind::Devices, MapKind::Hash, MapKind::Prefixes]
+        [MapKind::Counters, MapKind::Devices, MapKind::Hash, MapKind::Prefixes, MapKind::Shared]
             .into_iter()
             .find(|k| k.name() == name)
     }
@@ -96,7 +102,11 @@ impl Map {
     /// # Errors
     /// The error of bpf(2).
     pub fn new(shape: MapShape) -> Result<Map, Errno> {
-        let flags = if matches!(shape.kind, MapKind::Hash | MapKind::Prefixes) { NO_PREALLOC } else { 0 };
+        let flags = match shape.kind {
+            MapKind::Hash | MapKind::Prefixes => NO_PREALLOC,
+            MapKind::Shared => MMAPABLE,
+            MapKind::Counters | MapKind::Devices => 0,
+        };
         let mut attributes = MapAttributes {
             kind: shape.kind.number(),
             key_size: shape.key,
@@ -112,6 +122,10 @@ impl Map {
     pub(crate) fn of(fd: OwnedFd, shape: MapShape) -> Map {
         let copies = if shape.kind == MapKind::Counters { processors() } else { 1 };
         Map { fd, shape, copies }
+    }
+    /// The kind and the sizes of the map.
+    pub fn shape(&self) -> MapShape {
+        self.shape
     }
     /// The descriptor of the map.
     pub fn fd(&self) -> BorrowedFd<'_> {

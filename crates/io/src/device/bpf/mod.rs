@@ -4,9 +4,11 @@
 #![allow(unsafe_code)]
 
 mod map;
+mod shared;
 
 pub use castanet_kernel::Instruction as Operation;
 pub use map::{Map, MapKind, MapShape};
+pub use shared::SharedWords;
 
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

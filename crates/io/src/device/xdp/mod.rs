@@ -19,7 +19,7 @@ mod sender;
 mod steering;
 mod sys;
 
-pub use super::bpf::{Map, MapKind, MapShape, XdpMode};
+pub use super::bpf::{Map, MapKind, MapShape, SharedWords, XdpMode};
 pub use attached::{AttachedProgram, ObservedProgram};
 pub(crate) use port::open_own as open_socket;
 pub(crate) use program::{LOAD, with_maps};

@@ -194,7 +194,7 @@ pub(crate) fn explained(device: &str, instructions: &[Operation]) -> Result<Prog
 
 /// Whether an instruction loads a map.
 fn loads_map(i: &Operation) -> bool {
-    i.code == code::WIDE && i.from() == code::MAP
+    i.code == code::WIDE && (i.from() == code::MAP || i.from() == code::MAP_VALUE)
 }
 
 /// Replaces the number of each map that `instructions` load. None if a number is wrong.

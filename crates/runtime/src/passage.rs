@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Notes when packets that have come up from the kernel have left the router, so that no later packet overtakes them there
+//! ([`castanet_kernel::order`]).
+
+use crate::nodes::Nodes;
+use castanet_element::run_loop::Core;
+use castanet_kernel::order::Ticket;
+use castanet_lang::flat::PortRef;
+use castanet_spec::Capability;
+use std::collections::VecDeque;
+
+/// The packets with tickets that may still be in the router.
+#[derive(Debug, Default)]
+pub(crate) struct Passage {
+    /// The queues that the programs leave out, each with the element that sends the packets from it.
+    pub paths: Vec<(u32, u32)>,
+    /// Tickets, each list with the number of packets that each path's last element must have finished before.
+    waiting: VecDeque<(Vec<Ticket>, Vec<u64>)>,
+}
+
+impl Nodes {
+    /// Finds the queues that the programs leave out.
+    pub(crate) fn set_paths(&mut self, lowered: impl Iterator<Item = u32>) {
+        let graph = &self.shared.graph;
+        let path = |queue: u32| {
+            let stores = graph.spec(queue as usize)?.capabilities.contains(&Capability::Storage);
+            let to = graph.downstream(PortRef { element: queue as usize, port: 0 }).first()?;
+            stores.then_some((queue, to.element as u32))
+        };
+        self.passage.paths = lowered.filter_map(path).collect();
+        self.passage.waiting.clear();
+    }
+
+    /// The numbers of packets that the last element of a path has finished, and that are before it on the path.
+    fn progress(&mut self, core: &mut Core, (queue, last): (u32, u32)) -> (u64, u64) {
+        let stored = self.with(core, queue, |e, _| e.held()).and_then(Result::ok).unwrap_or(0);
+        let (finished, held) =
+            self.with(core, last, |e, _| (e.finished(), e.held())).and_then(Result::ok).unwrap_or((0, 0));
+        (finished, stored.saturating_add(held))
+    }
+
+    /// Takes the tickets of packets that have been passed on, and notes those that have left the router.
+    #[cold]
+    pub(crate) fn pass_tickets(&mut self, core: &mut Core) {
+        let paths = self.passage.paths.clone();
+        let progress: Vec<(u64, u64)> = paths.iter().map(|p| self.progress(core, *p)).collect();
+        let tickets = core.take_tickets();
+        if !tickets.is_empty() {
+            let marks = progress.iter().map(|(finished, before)| finished.wrapping_add(*before)).collect();
+            self.passage.waiting.push_back((tickets, marks));
+        }
+        let is_past =
+            |((finished, _), mark): (&(u64, u64), &u64)| finished.wrapping_sub(*mark).cast_signed() >= 0;
+        while let Some((tickets, _)) =
+            self.passage.waiting.pop_front_if(|(_, marks)| progress.iter().zip(marks.iter()).all(is_past))
+        {
+            if let Some(kernel) = &*self.shared.kernel.lock() {
+                kernel.driver.finish(&tickets);
+            }
+        }
+    }
+
+    /// Whether packets with tickets may still be in the router.
+    #[inline]
+    pub(crate) fn awaits_tickets(&self) -> bool {
+        !self.passage.waiting.is_empty()
+    }
+}
