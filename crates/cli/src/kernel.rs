@@ -101,8 +101,7 @@ impl Slots {
     fn new(device: &str) -> Result<Slots, DeviceError> {
         let shape = MapShape { kind: MapKind::Shared, key: 4, value: order::TABLE, entries: 1 };
         let map = ProgramMap::new(device, shape)?;
-        let words = SharedWords::of(map.map())
-            .map_err(|e| DeviceError::from_errno(device, "map the slots of its XDP programs", e))?;
+        let words = map.words(device)?;
         Ok(Slots { map, words, next: AtomicU32::new(0) })
     }
     /// A number in an entry of the table of slots.

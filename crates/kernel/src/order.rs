@@ -72,6 +72,15 @@ pub fn closed(value: &[u8], slot: u32) -> Vec<u8> {
     all
 }
 
+/// A value for an ordered table that is open for all devices, because no packet is on its way up.
+pub fn open(value: &[u8]) -> Vec<u8> {
+    let mut all = closed(value, 0);
+    if let Some(open) = all.get_mut(value.len()..value.len() + DEVICES as usize) {
+        open.fill(1);
+    }
+    all
+}
+
 /// The indices of a slot in the table of slots, one for each device.
 pub fn indices(slot: u32) -> std::ops::Range<u32> {
     let first = slot % SLOTS * DEVICES;

@@ -7,7 +7,7 @@ use crate::veth::part;
 use crate::veth::world::{NEXT_HOP, RECEIVER, SENDER};
 use castanet_classes::Registry;
 use castanet_kernel::interpreter::{Frame, Machine, Map, REDIRECT};
-use castanet_kernel::{Instruction, MapName};
+use castanet_kernel::{Instruction, MapName, order};
 use castanet_runtime::in_kernel::compile;
 use castanet_runtime::kernel::Programs;
 use castanet_runtime::swap::Loaded;
@@ -52,9 +52,12 @@ fn devices(count: usize) -> Map {
 }
 
 /// The entry of the next hop in a table from IP addresses to Ethernet headers.
-fn next_hop(table: &mut Map) -> Result<(), String> {
+fn next_hop(table: &mut Map, ordered: bool) -> Result<(), String> {
     let key = part::ip(RECEIVER)?.to_be_bytes();
-    let value = header(part::ether(NEXT_HOP)?, [0; 6]);
+    let mut value = header(part::ether(NEXT_HOP)?, [0; 6]).to_vec();
+    if ordered {
+        value = order::open(&value);
+    }
     table.set(&key, &value).map_err(|e| format!("{e:?}"))
 }
 
@@ -64,7 +67,7 @@ fn next_hop(table: &mut Map) -> Result<(), String> {
 /// It does not forward.
 pub fn forwarder(length: usize) -> Result<Length, String> {
     let mut table = Map::hash(16, 4, VALUE);
-    next_hop(&mut table)?;
+    next_hop(&mut table, false)?;
     run(&Router::of_measurement([0; 6])?.program(), vec![table, devices(2)], 1, length)
 }
 
@@ -105,13 +108,14 @@ pub fn compiled(configuration: &str, length: usize) -> Result<Length, String> {
             MapName::Counters => Map::per_cpu_array(1, 8 * shared.counters.len().max(1)),
             MapName::Sockets => Map::sockets(1),
             MapName::Devices => devices(shared.devices.len()),
+            MapName::Slots => Map::array(1, order::TABLE as usize),
             MapName::Table(element, number) => {
                 let spec = shared.tables.iter().find(|t| t.0 == (*element, *number));
                 let spec = spec.map(|t| t.1).ok_or("a table without a shape")?;
-                let mut map = Map::hash(16, spec.key as usize, spec.value as usize);
+                let mut map = Map::hash(16, spec.key as usize, spec.whole_value() as usize);
                 // A table of next hops, as an ARPQuerier fills it.
                 if (spec.key, spec.value as usize) == (4, VALUE) {
-                    next_hop(&mut map)?;
+                    next_hop(&mut map, spec.ordered)?;
                 }
                 map
             }

@@ -2,7 +2,7 @@
 //! Compiled programs: they replace the plain program that passes all frames to AF_XDP sockets.
 
 use super::steering::{Attachment, Steering, plain};
-use crate::device::bpf::{Map, MapKind, MapShape, Operation, Program, SocketMap};
+use crate::device::bpf::{Map, MapKind, MapShape, Operation, Program, SharedWords, SocketMap};
 use crate::device::error::{DeviceError, LOADS, lacking, wanted};
 use crate::device::facts;
 use crate::opener;
@@ -55,6 +55,14 @@ impl ProgramMap {
             done.map_err(|e| DeviceError::from_errno(name, "send to it by XDP", e))?;
         }
         Ok(map)
+    }
+    /// The value of a map of kind [`MapKind::Shared`] for programs of devices, of which `device` is one.
+    ///
+    /// # Errors
+    /// When it cannot be mapped.
+    pub fn words(&self, device: &str) -> Result<SharedWords, DeviceError> {
+        SharedWords::of(&self.map)
+            .map_err(|e| DeviceError::from_errno(device, "map data of its XDP program", e))
     }
     /// The map.
     pub fn map(&self) -> &Map {
