@@ -95,6 +95,8 @@ struct Slots {
     words: SharedWords,
     /// The next slot that an entry gets.
     next: AtomicU32,
+    /// For each slot and device, the last number that an entry was given.
+    raised: Mutex<BTreeMap<u32, u64>>,
 }
 
 impl Slots {
@@ -102,7 +104,7 @@ impl Slots {
         let shape = MapShape { kind: MapKind::Shared, key: 4, value: order::TABLE, entries: 1 };
         let map = ProgramMap::new(device, shape)?;
         let words = map.words(device)?;
-        Ok(Slots { map, words, next: AtomicU32::new(0) })
+        Ok(Slots { map, words, next: AtomicU32::new(0), raised: Mutex::default() })
     }
     /// A number in an entry of the table of slots.
     fn word(&self, index: u32, at: i32) -> Option<&AtomicU64> {
@@ -112,8 +114,17 @@ impl Slots {
     /// Returns a slot for an entry that is about to be set. The entry waits until a later packet that goes up has left the router.
     fn take(&self) -> u32 {
         let slot = self.next.fetch_add(1, Ordering::Relaxed);
-        for sent in order::indices(slot).filter_map(|i| self.word(i, order::at::SENT)) {
-            sent.fetch_add(1, Ordering::SeqCst);
+        let mut raised = self.raised.lock();
+        for index in order::indices(slot) {
+            let Some(sent) = self.word(index, order::at::SENT) else { continue };
+            let before = sent.fetch_add(1, Ordering::SeqCst);
+            if raised.insert(index, before + 1) == Some(before)
+                && let Some(done) = self.word(index, order::at::DONE)
+            {
+                // No packet has gone up since the last entry was given this slot. Only the new number needs to be waited for, because
+                // everything that is on its way up precedes the next packet.
+                done.store(before, Ordering::SeqCst);
+            }
         }
         slot
     }

@@ -333,6 +333,20 @@ impl<'a> Code<'a> {
         to
     }
 
+    /// A random number of 32 bits.
+    pub fn random(&mut self) -> Value {
+        let to = self.value();
+        self.step(Step::Random { to });
+        to
+    }
+
+    /// The time of CLOCK_MONOTONIC_COARSE in nanoseconds. [`Table::time`](crate::Table::time) reads the same clock at user level.
+    pub fn time(&mut self) -> Value {
+        let to = self.value();
+        self.step(Step::Time { to });
+        to
+    }
+
     fn load_from(&mut self, base: Base, offset: i32, size: Size) -> Value {
         let to = self.value();
         self.step(Step::Load { to, base, offset, size });

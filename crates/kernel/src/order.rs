@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keeps packets in order that use the same entry of a table: none overtakes another one that is on its way up.
+//! Keeps packets in order that use the same entry of a table, while they move from user level into the kernel.
 //!
-//! An entry of an [ordered](crate::TableSpec::ordered) table is closed at first, for each device. Packets that find it closed go up,
-//! each with the next number of the entry's slot. When such a packet has left the router at user level, its number is noted as done. Frames of a
-//! device come up in order, so all earlier packets have left the router too, or were lost. A packet that finds all numbers of the slot done
-//! opens the entry, and stays in the kernel like all that follow.
+//! An entry of an [ordered](crate::TableSpec::ordered) table is closed at first, for each device, and belongs to a slot. A slot has two
+//! counters for each device: *sent*, the last number that was given out, and *done*, the last number whose packet has left the router. A packet that finds an entry
+//! closed goes up with the next number, its ticket. Frames of a device come up in order, so when the packet of a number has left the router, all earlier ones have left it too,
+//! or were lost. When both counters are equal, nothing is on its way up: the next packet opens the entry, and stays in the kernel like
+//! all that follow.
 //!
-//! If user level is slower than the packets come, the numbers would never agree. So if very many are not done, packets are dropped,
-//! as a full ring would drop them, until the numbers agree.
+//! Under overload the counters would never become equal. So beyond [`LIMIT`] numbers that are not done, packets are dropped, as a full ring would
+//! drop them, until the counters are equal.
 //!
-//! Slots are shared by entries, which costs nothing but a few more packets that go up. So are devices with numbers that differ by
-//! [`DEVICES`].
+//! Entries share slots: a packet may go up, or be dropped under overload, because of another entry. Devices whose numbers differ by a
+//! multiple of [`DEVICES`] share counters too; between them, order is not kept.
 
 /// The number of slots.
 pub const SLOTS: u32 = 1024;
@@ -21,21 +22,21 @@ pub const ENTRY: u32 = 24;
 /// The length of the table of slots in bytes. It is the only value of its map.
 pub const TABLE: u32 = SLOTS * DEVICES * ENTRY;
 /// The number of bytes that follow the value of an entry in an ordered table.
-pub const TRAILER: u32 = 16;
-/// The most packets of a slot and device on their way up.
-pub(crate) const MOST: u32 = 1024;
-/// While packets are dropped, one of them goes up each time that so many nanoseconds have passed, because the last one may have been
-/// lost.
+pub const TRAILER: u32 = (DEVICES + 4).next_multiple_of(8);
+/// If so many numbers are not done, packets are dropped.
+pub(crate) const LIMIT: u32 = 1024;
+/// While packets are dropped, one goes up as a probe each time that so many nanoseconds have passed, because the packet of the last number may
+/// have been lost.
 pub(crate) const PAUSE: i64 = 50_000_000;
 
 /// Offsets in an entry of the table of slots.
 pub mod at {
-    /// The number of the last packet that went up, 8 bytes, of which the lower half counts.
+    /// The last number that was given out, to a packet that went up or to an entry that was set; 8 bytes, of which the lower half counts.
     pub const SENT: i32 = 0;
-    /// The number of the last packet that has left the router, likewise.
+    /// The last number whose packet has left the router, likewise.
     pub const DONE: i32 = 8;
-    /// The time since when packets are dropped; 0 if they are not.
-    pub(crate) const SINCE: i32 = 16;
+    /// While packets are dropped, the time when that began or the last probe went up; otherwise 0.
+    pub(crate) const PROBED: i32 = 16;
 }
 
 /// Offsets in the trailer.
@@ -43,7 +44,7 @@ pub(crate) mod trailer {
     /// For each device, whether the entry is open.
     pub const OPEN: i32 = 0;
     /// The slot.
-    pub const SLOT: i32 = 8;
+    pub const SLOT: i32 = super::DEVICES.cast_signed();
 }
 
 /// The number of a packet on its way up.
@@ -62,13 +63,13 @@ impl Ticket {
     }
 }
 
-/// A value for an ordered table: closed, with a slot. Before the entry is set, the last number of the slot must be raised for all devices,
-/// so that packets that are on their way up already are awaited.
+/// A value for an ordered table: closed, with a slot. Before the entry is set, each counter *sent* of the slot must be raised, so that the
+/// entry stays closed until the packets have left that are already on their way up.
 pub fn closed(value: &[u8], slot: u32) -> Vec<u8> {
     let mut all = value.to_vec();
-    all.extend([0; 8]);
+    all.extend([0; DEVICES as usize]);
     all.extend((slot % SLOTS).to_ne_bytes());
-    all.extend([0; 4]);
+    all.resize(value.len() + TRAILER as usize, 0);
     all
 }
 

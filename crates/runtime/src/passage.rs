@@ -14,12 +14,19 @@ use std::collections::VecDeque;
 pub(crate) struct Passage {
     /// The queues that the programs leave out, each with the element that sends the packets from it.
     pub paths: Vec<(u32, u32)>,
-    /// Tickets, each list with the number of packets that each path's last element must have finished before.
-    waiting: VecDeque<(Vec<Ticket>, Vec<u64>)>,
+    waiting: VecDeque<Waiting>,
+}
+
+/// Packets that have been passed on together.
+#[derive(Debug)]
+struct Waiting {
+    tickets: Vec<Ticket>,
+    /// For each path, the number of packets that its last element has finished when these packets are gone.
+    until: Vec<u64>,
 }
 
 impl Nodes {
-    /// Finds the queues that the programs leave out.
+    /// Notes the queues that the programs leave out. Forgets tickets: later ones of the same slots stand for them.
     pub(crate) fn set_paths(&mut self, lowered: impl Iterator<Item = u32>) {
         let graph = &self.shared.graph;
         let path = |queue: u32| {
@@ -31,7 +38,7 @@ impl Nodes {
         self.passage.waiting.clear();
     }
 
-    /// The numbers of packets that the last element of a path has finished, and that are before it on the path.
+    /// The number of packets that the last element of a path has finished, and of those that wait in the queue and in this element.
     fn progress(&mut self, core: &mut Core, (queue, last): (u32, u32)) -> (u64, u64) {
         let stored = self.with(core, queue, |e, _| e.held()).and_then(Result::ok).unwrap_or(0);
         let (finished, held) =
@@ -46,13 +53,13 @@ impl Nodes {
         let progress: Vec<(u64, u64)> = paths.iter().map(|p| self.progress(core, *p)).collect();
         let tickets = core.take_tickets();
         if !tickets.is_empty() {
-            let marks = progress.iter().map(|(finished, before)| finished.wrapping_add(*before)).collect();
-            self.passage.waiting.push_back((tickets, marks));
+            let until = progress.iter().map(|(finished, held)| finished.wrapping_add(*held)).collect();
+            self.passage.waiting.push_back(Waiting { tickets, until });
         }
         let is_past =
-            |((finished, _), mark): (&(u64, u64), &u64)| finished.wrapping_sub(*mark).cast_signed() >= 0;
-        while let Some((tickets, _)) =
-            self.passage.waiting.pop_front_if(|(_, marks)| progress.iter().zip(marks.iter()).all(is_past))
+            |((finished, _), until): (&(u64, u64), &u64)| finished.wrapping_sub(*until).cast_signed() >= 0;
+        while let Some(Waiting { tickets, .. }) =
+            self.passage.waiting.pop_front_if(|w| progress.iter().zip(&w.until).all(is_past))
         {
             if let Some(kernel) = &*self.shared.kernel.lock() {
                 kernel.driver.finish(&tickets);

@@ -5,8 +5,8 @@ use super::{Code, TableSpec, stack};
 use crate::step::{Base, Label, MapName, Operand, Size, Step, Test, Value};
 
 impl Code<'_> {
-    /// Looks up a key in a table of this element, and continues at a label if it is not there. Returns the entry. Packets go up that
-    /// find an entry of an ordered table closed.
+    /// Looks up a key in a table of this element, and continues at a label if it is not there. Returns the entry. If it is an
+    /// entry of an ordered table, also does what [`Code::wait_for`] does.
     pub fn look_up(&mut self, table: u32, spec: TableSpec, key: &[(Size, Operand)], missing: Label) -> Value {
         let entry = self.find(table, spec, key, missing);
         if spec.ordered {
@@ -15,7 +15,7 @@ impl Code<'_> {
         entry
     }
 
-    /// Looks up a key as [`Code::look_up`] does, whether the entry is open or closed.
+    /// Looks up a key as [`Code::look_up`] does, but does not wait for an open entry.
     pub fn find(&mut self, table: u32, spec: TableSpec, key: &[(Size, Operand)], missing: Label) -> Value {
         let mut at = stack::KEY;
         for &(size, from) in key {
@@ -35,21 +35,6 @@ impl Code<'_> {
         let to = self.value();
         self.step(Step::LookUp { table: MapName::Table(name.0, name.1), key: stack::KEY, to });
         self.branch_wide(to, Test::Equal, 0i64, missing);
-        to
-    }
-
-    /// A random number of 32 bits.
-    pub fn random(&mut self) -> Value {
-        let to = self.value();
-        self.step(Step::Random { to });
-        to
-    }
-
-    /// The time in nanoseconds, exact to some milliseconds. It is 0 at some moment in the past, and the element at user level
-    /// reads the same clock by [`Table::time`](crate::Table::time).
-    pub fn time(&mut self) -> Value {
-        let to = self.value();
-        self.step(Step::Time { to });
         to
     }
 

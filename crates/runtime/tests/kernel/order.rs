@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No packet overtakes another one of its flow, although those that come up wait in the ring of their device.
+//! No packet overtakes another one of its flow, even when those that come up are delayed in the ring of their device.
 
 use crate::world::World;
 use crate::{finish, start};
@@ -17,8 +17,8 @@ fn frame(host: u8, number: u32) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, host, 8, 0][..], &ip].concat()
 }
 
-/// Runs a router in the kernel. A frame comes each millisecond, and those that come up are received
-/// each `delay` milliseconds, at most so many of them.
+/// Runs a router in the kernel. A frame comes each millisecond. User level reads the ring each `delay` milliseconds, at most
+/// `most` frames each time.
 /// Another host begins to send after each `period` frames. Returns the sent frames by their hosts, and the number of frames that came up.
 fn run(router: &str, frames: u32, (delay, most): (i64, usize), period: u32) -> (HashMap<u8, Vec<u32>>, u64) {
     let world = World::default();
@@ -59,7 +59,8 @@ fn routers() -> [String; 3] {
     ]
 }
 
-fn is_in_order(router: &str, sent: &HashMap<u8, Vec<u32>>) -> usize {
+/// Checks the order of each host's frames. Returns the number of all frames.
+fn check_order(router: &str, sent: &HashMap<u8, Vec<u32>>) -> usize {
     for (host, numbers) in sent {
         assert!(numbers.is_sorted(), "{router}: host {host}: {numbers:?}");
     }
@@ -70,17 +71,17 @@ fn is_in_order(router: &str, sent: &HashMap<u8, Vec<u32>>) -> usize {
 fn nothing_overtakes() {
     for router in routers() {
         let (sent, up) = run(&router, 1000, (20, 1000), 100);
-        assert_eq!(is_in_order(&router, &sent), 1000, "{router}");
+        assert_eq!(check_order(&router, &sent), 1000, "{router}");
         assert!((20..700).contains(&up), "{router}: {up} came up");
     }
 }
 
 /// If user level is too slow for the ring, packets are dropped for a while, and then all stay in the kernel.
 #[test]
-fn an_overload_ends_in_the_kernel() {
+fn the_kernel_takes_over_under_overload() {
     for router in routers() {
         let (sent, up) = run(&router, 12_000, (2, 1), 100_000);
-        let total = is_in_order(&router, &sent);
+        let total = check_order(&router, &sent);
         assert!((4000..12_000).contains(&total) && up < 9000, "{router}: {total} sent, {up} came up");
     }
 }

@@ -44,7 +44,7 @@ impl Copies {
         let before = addresses.neighbours(address);
         let replaces = before.iter().all(|b| b.is_some_and(|b| b != address));
         if replaces {
-            // The oldest address makes room. The kernel may have heard it since.
+            // The address that was heard longest ago makes room, so these times must be up to date.
             before.into_iter().flatten().for_each(|b| self.hear(addresses, b, now));
         }
         addresses.learn(address, port, now);
@@ -84,7 +84,8 @@ impl Copies {
         all.into_iter().for_each(|address| self.hear(addresses, address, now));
     }
 
-    /// Notes when the kernel has heard an address. `now` is the time of frames; without timestamps, addresses have no age.
+    /// Takes over the time at which the kernel has heard an address. `now` is the timestamp of a frame. It is 0 for frames without timestamps,
+    /// of which addresses do not expire.
     fn hear(&self, addresses: &Addresses, address: EtherAddr, now: i64) {
         if now == 0 || !self.ports.lock().contains_key(&address) {
             return;

@@ -20,7 +20,7 @@ impl InKernel for Relay {
         if self.learning.get(input as usize).is_some_and(|l| l.load(Relaxed)) {
             return Err("its port learns, but does not relay".into());
         }
-        let (up, same) = (code.label(), code.label());
+        let (up, same, old) = (code.label(), code.label(), code.label());
         code.need(14, up);
         let [source, destination] = [6, 0].map(|offset| {
             let (front, rest) = (code.load(offset, Size::Word), code.load(offset + 4, Size::Half));
@@ -37,14 +37,15 @@ impl InKernel for Relay {
         code.branch(first, Test::Common, 1u32, up);
         let station = code.look_up(0, STATIONS, &destination, up);
         let heard = code.load_entry(station, at::HEARD, Size::Double);
-        let age = code.compute(Arithmetic::Subtract, now, heard);
-        let limit = code.constant(timeout);
-        code.branch_wide(age, Test::Greater, limit, up);
+        let end = code.compute(Arithmetic::Add, heard, timeout);
+        code.branch_wide(now, Test::Greater, end, old);
         let port = code.load_entry(station, at::PORT, Size::Word);
         code.branch(port, Test::Equal, input, same);
         code.next_of(port, self.ports);
         code.bind(same);
         code.drop(Reason::SameSegment as u16);
+        code.bind(old);
+        code.up_in_order(station, STATIONS);
         code.bind(up);
         code.up();
         Ok(())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rewriters in the kernel: programs rewrite packets of flows of which they have a copy. All other packets go up.
+//! Rewriters in the kernel: programs rewrite packets of flows that have been copied to the kernel. All other packets go up.
 
 use super::{Rewriter, RewriterArgs};
 use crate::nat::flow::RewriterKind;
@@ -150,7 +150,8 @@ impl Lowering<'_, '_> {
         if tcp {
             let other = self.code.label();
             self.code.branch(protocol, Test::Differ, u32::from(protocol::TCP), other);
-            self.need(offset::TCP_CHECKSUM + 4);
+            // The whole header.
+            self.need(40);
             let flags = self.load(offset::TCP_FLAGS, Size::Byte);
             let special =
                 self.code.compute(Arithmetic::And, flags, u32::from(flag::SYN | flag::FIN | flag::RST));
@@ -183,7 +184,10 @@ impl Lowering<'_, '_> {
         for other in [protocol::DCCP, protocol::UDP_LITE] {
             self.up_if(protocol, Test::Equal, other.into());
         }
-        let checksums = [(protocol::TCP, Checksum::Tcp, 38), (protocol::UDP, Checksum::Udp, 28)];
+        let checksums = [
+            (protocol::TCP, Checksum::Tcp, offset::TCP_CHECKSUM + 2),
+            (protocol::UDP, Checksum::Udp, offset::UDP_CHECKSUM + 2),
+        ];
         for (number, checksum, length) in checksums {
             let other = self.code.label();
             self.code.branch(protocol, Test::Differ, u32::from(number), other);
@@ -242,18 +246,19 @@ impl Lowering<'_, '_> {
     }
 
     fn rewrite(&mut self, entry: Value, parts: Parts) {
+        let back = self.code.label();
         if matches!(parts.ports, Ports::Request | Ports::Reply) {
             // Requests and replies with identifier 0 have the same key.
             let reply = self.code.load_entry(entry, at::REPLY, Size::Byte);
-            self.up_if(reply, Test::Differ, u32::from(parts.ports == Ports::Reply));
+            self.code.branch(reply, Test::Differ, u32::from(parts.ports == Ports::Reply), back);
         }
         let time = self.code.time();
         let last = self.code.load_entry(entry, at::LAST, Size::Double);
         let limit = self.code.load_entry(entry, at::LIMIT, Size::Double);
-        let age = self.code.compute(Arithmetic::Subtract, time, last);
-        self.code.branch_wide(age, Test::AtLeast, limit, self.up);
-        self.transport_checksum(entry, parts.checksum);
-        // From here on, no packet goes up.
+        let end = self.code.compute(Arithmetic::Add, last, limit);
+        self.code.branch_wide(time, Test::AtLeast, end, back);
+        self.transport_checksum(entry, parts.checksum, back);
+        // From here on, the packet does not go up here, so this is the time of a packet that was rewritten.
         self.code.store_entry(entry, at::LAST, Size::Double, time);
         let old = self.load(offset::CHECKSUM, Size::Half);
         let change = self.code.load_entry(entry, at::IP_CHANGE, Size::Half);
@@ -274,6 +279,8 @@ impl Lowering<'_, '_> {
         self.annotate(entry);
         let out = self.code.load_entry(entry, at::OUT, Size::Half);
         self.code.next_of(out, self.outputs);
+        self.code.bind(back);
+        self.code.up_in_order(entry, COPIES);
     }
 
     /// Copies bytes of an entry into the packet.
@@ -282,7 +289,7 @@ impl Lowering<'_, '_> {
         self.code.store(self.ip + to, size, part);
     }
 
-    fn transport_checksum(&mut self, entry: Value, checksum: Option<Checksum>) {
+    fn transport_checksum(&mut self, entry: Value, checksum: Option<Checksum>, back: Label) {
         let place = match checksum {
             None => return,
             Some(Checksum::Tcp) => offset::TCP_CHECKSUM,
@@ -298,7 +305,7 @@ impl Lowering<'_, '_> {
         let new = changed(self.code, old, change);
         match checksum {
             // It depends on the rest of the message whether 0 is right.
-            Some(Checksum::Icmp) => self.up_if(new, Test::Equal, 0),
+            Some(Checksum::Icmp) => self.code.branch(new, Test::Equal, 0u32, back),
             Some(Checksum::Udp) => {
                 let right = self.code.label();
                 self.code.branch(new, Test::Differ, 0u32, right);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub const COPIES: TableSpec =
     TableSpec { kind: TableKind::Exact, key: 16, value: 40, entries: 1 << 18, ordered: true };
 
-/// The offsets of the parts of a copy. All but the time are in the order of memory, as they stand in packets.
+/// The offsets of the parts of a copy. Addresses, ports and changes of checksums are as in packets; the other numbers are in the order of the processor.
 pub mod at {
     /// The time of the last packet on the clock of programs, 8 bytes; 0 if it is not known.
     pub const LAST: i32 = 0;
@@ -53,7 +53,7 @@ fn key(tuple: Tuple, proto: u8) -> [u8; 16] {
 /// The copy of a direction of a flow.
 fn copy(f: &Flow, reply: bool, last: u64, limit: i64) -> [u8; COPIES.value as usize] {
     let to = f.rewritten(reply);
-    // Both zeros change nothing, but the kernel knows only one of them.
+    // In ones' complement, 0 and 0xffff both mean no change; the code in the kernel is right only for 0.
     let change = |n: u16| match n {
         n if is_nothing(n) => 0,
         n if reply => !n,
@@ -107,12 +107,18 @@ impl Store {
             let wanted = |f: &&Flow| f.has(reply) && self.copies_of(f).is_some();
             let Some(space) = self.flow(place).filter(wanted).map(|f| f.space) else { continue };
             if !self.copy(place, reply, now) {
-                return self.do_without_copies(space);
+                return self.do_without_copies(space, now);
             }
         }
     }
 
-    fn do_without_copies(&mut self, space: u16) {
+    /// Removes all copies of a rewriter for good.
+    fn do_without_copies(&mut self, space: u16, now: Option<i64>) {
+        if let Some(now) = now {
+            self.places(space).into_iter().for_each(|place| {
+                self.refresh(place, now);
+            });
+        }
         self.flows.iter_mut().filter(|f| f.space == space).for_each(|f| f.copied = 0);
         if let Some(table) = self.spaces.get_mut(usize::from(space)).and_then(|s| s.copies.take()) {
             table.clear();
@@ -133,7 +139,7 @@ impl Store {
         done
     }
 
-    /// Copies a direction of a flow after a packet at the time `now`, or ends copies that are no longer right. `reclassed` says that the
+    /// Copies a direction of a flow after a packet at the time `now`, or removes copies that are out of date. `reclassed` says that the
     /// flow is in another timeout class than before the packet.
     #[cold]
     pub fn update_copies(&mut self, place: u32, reply: bool, reclassed: bool, now: i64) {
@@ -161,8 +167,8 @@ impl Store {
         }
     }
 
-    /// Notes the times of last packets in the kernel, and forgets all copies. The kernel keeps them: its programs go on until others replace
-    /// them, with other tables.
+    /// Takes over the times of last packets from the kernel, and marks all flows as not copied. The tables keep their entries, because the
+    /// old programs use them until they are replaced.
     pub fn end_copies(&mut self, now: i64) {
         if self.spaces.iter().all(|s| s.copies.is_none()) {
             return;
@@ -175,7 +181,7 @@ impl Store {
         }
     }
 
-    /// Begins anew with the copies of a rewriter whose flows have come from another store, if the kernel has a table for it.
+    /// Empties the table of a rewriter whose flows have come from another store, and fills it again, if the kernel has one for it.
     pub fn copy_anew(&mut self, space: u16) {
         if let Some(table) = self.space(space).and_then(|s| s.copies.as_ref()) {
             table.clear();
@@ -198,7 +204,7 @@ impl Store {
         (last > 0).then(|| i64::try_from(table.time(now).saturating_sub(last)).unwrap_or(i64::MAX))
     }
 
-    /// Whether the kernel lets packets go up because the flow may have expired.
+    /// Whether a copy is too old for the kernel to use, because the flow may have expired.
     fn is_stale(&self, f: &Flow, reply: bool, now: i64) -> bool {
         let limit = self.class_of(f).map_or(0, |c| c.timeout.max(c.guarantee));
         self.age(f, reply, now).is_none_or(|age| age >= limit)

@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// The only value of a map of kind [`MapKind::Shared`], which programs and this process change at the same time.
+/// The only value of a map of kind [`MapKind::Shared`], as words of 8 bytes, which programs and this process change at the same time.
 #[derive(Debug)]
 pub struct SharedWords {
     start: NonNull<AtomicU64>,
@@ -17,7 +17,7 @@ pub struct SharedWords {
 
 // SAFETY: the mapping belongs to this value alone; nothing about it is tied to a thread.
 unsafe impl Send for SharedWords {}
-// SAFETY: all access is by atomic operations.
+// SAFETY: this process accesses the memory only by atomic operations.
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
@@ -45,8 +45,8 @@ impl SharedWords {
     }
     /// The value.
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping begins at a page and has this many words, which the kernel keeps as long as the mapping exists: as long
-        // as self. Programs, too, access them as words only.
+        // SAFETY: mmap has succeeded for this many words, so the value is at least that long. The mapping begins at a page, so the words
+        // are aligned, and stays until self is dropped. The kernel and its programs write whole aligned words, as atomic operations may.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 }
