@@ -12,8 +12,8 @@ fn conf(name: &str) -> String {
 }
 
 #[test]
-fn the_nat_gateway_translates_in_the_kernel() {
-    inside_with_bpf("gateways::the_nat_gateway_translates_in_the_kernel", || {
+fn the_nat_gateway_translates() {
+    inside_with_bpf("gateways::the_nat_gateway_translates", || {
         if !has_driver_xdp() {
             return;
         }
@@ -24,14 +24,9 @@ fn the_nat_gateway_translates_in_the_kernel() {
         let socket = folder.path().join("s");
         let _live = start_in_kernel(&socket, &[], &conf("nat-gateway"));
         until("it translates", || inside.run("ping -c 1 -W 1 192.0.2.1 || true").contains("1 received"));
-        let received =
-            || number(&socket, "lan/FromDevice@1.count") + number(&socket, "wan/FromDevice@1.count");
-        let (up, before) = (came_up(&socket), received());
+        // Its IPReassembler is at user level, and all packets come up there.
         stream(&inside, &outside, "192.0.2.1:7777", 20 << 20);
-        mostly_in_the_kernel(&socket, received() - before, up);
-        let (up, before) = (came_up(&socket), received());
         assert!(inside.run("ping -q -c 1000 -i 0.001 -W 60 192.0.2.1").contains("1000 received"));
-        mostly_in_the_kernel(&socket, received() - before, up);
     });
 }
 

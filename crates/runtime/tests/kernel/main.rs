@@ -272,7 +272,11 @@ fn each_class_that_can_run_in_the_kernel_is_compared() {
     assert!(classes.len() > 50, "{classes:?}");
     for class in classes {
         let named = |text: &&str| text.split(|c: char| !c.is_alphanumeric()).any(|word| word == class);
-        assert!(texts.iter().any(named), "{class}: add configurations to classes.rs");
+        // Random numbers cannot be compared; `stations` tests the class.
+        assert!(
+            class == "RandomSwitch" || texts.iter().any(named),
+            "{class}: add configurations to classes.rs"
+        );
     }
 }
 
