@@ -58,6 +58,7 @@ fn settings(text: &str) -> Result<Settings, String> {
         ttl: 64,
         keep_alive: 0,
         user_timeout: 300,
+        super_packets: false,
     };
     for (n, line) in text.lines().enumerate() {
         let at = |e: String| format!("{}: {e}", n + 1);
