@@ -56,6 +56,7 @@ macro_rules! host {
                     ttl: 64,
                     keep_alive: 0,
                     user_timeout: 0,
+                    no_delay: false,
                     super_packets: false,
                 };
                 let secret = Secret::of(Seed::Fixed(u64::from(address.to_bits())), "tcp");

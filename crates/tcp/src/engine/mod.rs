@@ -65,6 +65,8 @@ pub struct Settings {
     pub keep_alive: u32,
     /// The time that data may wait for its acknowledgement, in seconds; 0 for no limit.
     pub user_timeout: u32,
+    /// Data does not wait for the acknowledgement of the data before it: Nagle's algorithm is off.
+    pub no_delay: bool,
     /// Segments may be joined to super-packets, whose checksums are partial ones.
     pub super_packets: bool,
 }

@@ -28,9 +28,13 @@ impl Engine {
         self.connections.add(tcb, connection);
         self.flows.insert(flow, tcb);
         let (keep_alive, timeout) = (self.host.settings.keep_alive, self.host.settings.user_timeout);
+        let no_delay = self.host.settings.no_delay;
         self.call(tcb, |cx, this| {
             tcp_interface::keep_alive_after(cx, this, tcb, keep_alive);
             tcp_interface::user_timeout(cx, this, tcb, timeout);
+            if no_delay {
+                tcp_interface::no_delay(cx, this, tcb);
+            }
         });
         tcb
     }

@@ -96,6 +96,9 @@ pub struct Args {
     /// How many seconds data may wait for its acknowledgement before the connection ends; 0 for no limit.
     #[arg(keyword, default = 300, max = 1_000_000)]
     timeout: u32,
+    /// Whether data is sent at once, though the data before it has not been acknowledged: Nagle's algorithm is off.
+    #[arg(keyword, default = false)]
+    nodelay: bool,
     /// Whether segments that follow each other are sent as a super-packet, which devices cut into segments.
     #[arg(keyword, default = true)]
     superpackets: bool,
@@ -116,6 +119,7 @@ impl Build for TcpStack {
             ttl: args.ttl,
             keep_alive: args.keepalive,
             user_timeout: args.timeout,
+            no_delay: args.nodelay,
             super_packets: args.superpackets,
         };
         let (engine, applications) = (Engine::new(settings, cx.secret()), cx.share(Applications::default));

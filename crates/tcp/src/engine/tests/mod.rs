@@ -62,6 +62,7 @@ fn settings(n: usize) -> Settings {
         ttl: 64,
         keep_alive: 0,
         user_timeout: 300,
+        no_delay: false,
         super_packets: false,
     }
 }
