@@ -17,8 +17,6 @@ macro_rules! host {
             engine: $tcp::engine::Engine,
             flow: Option<$tcp::engine::Flow>,
             address: Ipv4Addr,
-            /// Packets that were sent and not taken, the last one first.
-            out: Vec<Packet>,
         }
 
         impl $tcp::application::Application for Outside<$name> {
@@ -58,6 +56,8 @@ macro_rules! host {
                     ttl: 64,
                     keep_alive: 0,
                     user_timeout: 0,
+                    no_delay: false,
+                    super_packets: false,
                 };
                 let secret = Secret::of(Seed::Fixed(u64::from(address.to_bits())), "tcp");
                 let mut engine = $tcp::engine::Engine::new(settings, secret);
@@ -79,7 +79,7 @@ macro_rules! host {
                         None
                     }
                 };
-                $name { engine, flow, address, out: Vec::new() }
+                $name { engine, flow, address }
             }
             /// As the element TCPStack does, behind CheckIPHeader.
             fn input(&mut self, mut packet: Packet, now: i64) {
@@ -114,10 +114,7 @@ macro_rules! host {
                 self.with(now, |s| s.consume(s.available()))
             }
             fn take(&mut self) -> Option<Packet> {
-                if self.out.is_empty() {
-                    self.out.extend(self.engine.packets().rev());
-                }
-                self.out.pop()
+                self.engine.packet()
             }
             fn bytes(packet: &Packet) -> &[u8] {
                 packet.data()

@@ -9,13 +9,16 @@ mod layout;
 mod methods;
 mod names;
 mod numbers;
+mod objects;
 mod places;
+mod scoped;
 mod statements;
 
 use crate::optimise::{Optimisations, Raises, Report, entries, optimise, reachable};
 use crate::program::{FeatureKind, FieldId, MethodId, MethodKind, ModuleId, Program, SlotId, Type};
 use crate::tree::{Callee, ExprKind, Local, LocalId};
 use names::Names;
+use scoped::Scoped;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -51,9 +54,12 @@ pub(super) struct Printer<'a> {
     outlined: Vec<String>,
     /// The fields that only constructors assign to.
     fixed: BTreeSet<FieldId>,
+    scoped: Scoped,
     /// The objects that fixed fields of the current method's object point to: the variable and its value. `None` where they are
     /// looked up at each use.
     held: Option<BTreeMap<String, String>>,
+    /// The parameters of the current method, and of the methods in place of calls, that are references.
+    references: BTreeSet<LocalId>,
 }
 
 /// A compiled program.
@@ -69,7 +75,8 @@ pub struct Compiled {
 pub fn compile(program: &Program, optimisations: Optimisations) -> Compiled {
     let compiled = crate::with_stack(|| {
         let (optimised, report) = optimise(program, optimisations);
-        let text = Printer::new(&optimised, optimisations).program();
+        let scoped = if optimisations.inline { Scoped::new(program) } else { Scoped::default() };
+        let text = Printer::new(&optimised, optimisations, scoped).program();
         Compiled { text, report }
     });
     compiled.unwrap_or(Compiled { text: String::new(), report: Report::default() })
@@ -93,7 +100,7 @@ fn fixed(p: &Program) -> BTreeSet<FieldId> {
 }
 
 impl<'a> Printer<'a> {
-    fn new(p: &'a Program, optimisations: Optimisations) -> Printer<'a> {
+    fn new(p: &'a Program, optimisations: Optimisations, scoped: Scoped) -> Printer<'a> {
         Printer {
             p,
             names: Names::new(p),
@@ -108,7 +115,9 @@ impl<'a> Printer<'a> {
             current: String::new(),
             outlined: Vec::new(),
             fixed: if optimisations.inline { fixed(p) } else { BTreeSet::new() },
+            scoped,
             held: None,
+            references: BTreeSet::new(),
         }
     }
 
@@ -207,94 +216,6 @@ impl<'a> Printer<'a> {
         out.push_str("}\n\n");
     }
 
-    /// The struct of a family: the fields of all modules that its objects may have.
-    fn family(&self, out: &mut String, root: ModuleId, members: &[ModuleId]) {
-        let name = &self.names.structs[&root];
-        let of: Vec<ModuleId> = self
-            .p
-            .family(root)
-            .into_iter()
-            .filter(|m| members.is_empty() || members.iter().any(|i| self.p.extends(*i, *m)))
-            .collect();
-        let fields: Vec<_> = of.iter().flat_map(|m| self.p.module(*m).fields.clone()).collect();
-        let list: Vec<_> = of.iter().map(|m| format!("`{}`", self.p.module(*m).name)).collect();
-        let _ = writeln!(out, "/// Objects of {}.\npub struct {name} {{", list.join(", "));
-        let _ = writeln!(out, "/// The pointer to the object itself.\npub id: Cell<Ptr<{name}>>,");
-        out.push_str("/// Whether the object has not ended.\npub live: Cell<bool>,\n");
-        let kinds = self.kinds.contains(&root);
-        if kinds {
-            let _ = writeln!(out, "/// The module.\npub kind: Cell<{name}Kind>,");
-        }
-        for f in &fields {
-            let field = self.p.field(*f);
-            let ty = match &field.ty {
-                Type::Array(element, n) => format!("[Cell<{}>; {n}]", self.ty(element)),
-                ty => format!("Cell<{}>", self.ty(ty)),
-            };
-            let module = &self.p.module(field.module).name;
-            let _ = writeln!(out, "/// `{module}.{}`.\npub {}: {ty},", field.name, self.names.fields[f]);
-        }
-        out.push_str("}\n\n");
-        let _ = writeln!(out, "impl Object for {name} {{\nfn blank() -> {name} {{\n{name} {{");
-        out.push_str("id: Cell::default(),\nlive: Cell::default(),\n");
-        if kinds {
-            out.push_str("kind: Cell::default(),\n");
-        }
-        for f in &fields {
-            let value = match self.p.field(*f).ty {
-                Type::Array(..) => "std::array::from_fn(|_| Cell::default())",
-                _ => "Cell::default()",
-            };
-            let _ = writeln!(out, "{}: {value},", self.names.fields[f]);
-        }
-        out.push_str("}\n}\nfn clear(&self) {\n");
-        for f in &fields {
-            let name = &self.names.fields[f];
-            let _ = match self.p.field(*f).ty {
-                Type::Array(..) => {
-                    writeln!(out, "self.{name}.iter().for_each(|c| c.set(Default::default()));")
-                }
-                _ => writeln!(out, "self.{name}.set(Default::default());"),
-            };
-        }
-        let _ = writeln!(out, "}}\nfn id(&self) -> &Cell<Ptr<{name}>> {{\n&self.id\n}}");
-        out.push_str("fn live(&self) -> &Cell<bool> {\n&self.live\n}\n}\n\n");
-        if kinds {
-            let _ = writeln!(
-                out,
-                "/// The modules of `{name}`.\n#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]"
-            );
-            let _ = writeln!(
-                out,
-                "pub enum {name}Kind {{\n/// None: the object was never created.\n#[default]\nBlank,"
-            );
-            for m in members {
-                let _ = writeln!(out, "/// `{}`.\n{},", self.p.module(*m).name, self.names.kinds[m]);
-            }
-            out.push_str("}\n\n");
-        }
-    }
-
-    fn state(&self, out: &mut String, families: &BTreeMap<ModuleId, Vec<ModuleId>>) {
-        out.push_str("/// All objects of a program.\n#[derive(Default)]\npub struct State {\n");
-        for root in families.keys() {
-            let (name, arena) = (&self.names.structs[root], &self.names.arenas[root]);
-            let _ = writeln!(out, "/// Objects of `{name}`.\npub {arena}: Arena<{name}>,");
-        }
-        out.push_str(
-            "}\n\n/// Context of every method: the host, the objects, and the packets of the current call.\n",
-        );
-        out.push_str("pub struct Cx<'a, H: Host> {\n/// The host.\npub host: &'a H,\n/// The objects.\npub state: &'a State,\n");
-        out.push_str("/// The packets.\npub packets: Packets<'a>,\n}\n\nimpl<'a, H: Host> Cx<'a, H> {\n");
-        for root in families.keys() {
-            let (name, arena) = (&self.names.structs[root], &self.names.arenas[root]);
-            let _ = writeln!(out, "/// The object that a pointer points to.\n#[inline]");
-            let _ = writeln!(out, "pub fn {arena}(&self, pointer: Ptr<{name}>) -> &'a {name} {{");
-            let _ = writeln!(out, "self.state.{arena}.at(pointer)\n}}");
-        }
-        out.push_str("}\n\n");
-    }
-
     /// The Rust modules: constants, creation of objects, methods, and choices between definitions.
     fn modules(&mut self, reachable: &BTreeSet<MethodId>) -> String {
         let mut out = String::new();
@@ -346,10 +267,14 @@ impl<'a> Printer<'a> {
             Type::Bytes => "Bytes".into(),
             Type::Pointer(view) | Type::Object(view) => {
                 let module = self.p.view(*view).module;
+                let root = self.root(module);
                 match (self.is_punned(module), ty) {
                     (true, _) => "Bytes".into(),
-                    (_, Type::Pointer(_)) => format!("Ptr<{}>", self.names.structs[&self.root(module)]),
-                    _ => format!("&{}", self.names.structs[&self.root(module)]),
+                    (_, Type::Pointer(_)) if self.scoped.has(root) => {
+                        format!("&'a {}", self.struct_type(root))
+                    }
+                    (_, Type::Pointer(_)) => format!("Ptr<{}>", self.names.structs[&root]),
+                    _ => format!("&{}", self.struct_type(root)),
                 }
             }
             Type::Optional(inner) => format!("Option<{}>", self.ty(inner)),

@@ -39,6 +39,8 @@ fn engine() -> Engine {
         ttl: 64,
         keep_alive: 30,
         user_timeout: 100,
+        no_delay: true,
+        super_packets: true,
     };
     let mut e = Engine::new(settings, Secret::of(Seed::Fixed(1), "tcp"));
     e.set_applications(vec![Registered {

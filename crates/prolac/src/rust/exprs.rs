@@ -2,7 +2,7 @@
 //! Expressions with a value.
 
 use super::Printer;
-use crate::program::{MethodKind, Type};
+use crate::program::{MethodId, MethodKind, ModuleId, Type};
 use crate::tree::{Callee, Expr, ExprKind as K, LocalId, Prefix};
 
 /// How strongly the outermost operator of a text binds.
@@ -93,7 +93,7 @@ impl Printer<'_> {
             }
             K::New { module, constructor, args } => {
                 let raises = constructor.is_some_and(|c| self.may_raise(Callee::Direct(c)));
-                let args: String = args.iter().map(|a| format!(", {}", self.bare(a).text)).collect();
+                let args = self.arguments(*constructor, args);
                 let call = format!("{}::create(cx{args})", self.names.modules[module]);
                 Code::atom(if raises { call + "?" } else { call })
             }
@@ -165,8 +165,13 @@ impl Printer<'_> {
     fn local(&mut self, local: LocalId) -> Code {
         let (l, name) = (&self.locals[local.0], &self.variables[&local]);
         Code::atom(match &l.ty {
-            Type::Object(view) if !self.is_punned(self.p.view(*view).module) => format!("{name}.id.get()"),
+            Type::Object(view) if self.is_in_arena(self.p.view(*view).module) => format!("{name}.id.get()"),
             _ if l.assigned => format!("{name}.get()"),
+            ty if self.references.contains(&local)
+                && self.p.target(ty).is_some_and(|m| self.is_in_arena(m)) =>
+            {
+                format!("{name}.id.get()")
+            }
             _ => name.clone(),
         })
     }
@@ -196,8 +201,28 @@ impl Printer<'_> {
             Some(base) => format!(", {}", self.object_of(base)),
             None => String::new(),
         };
-        let args: String = args.iter().map(|a| format!(", {}", self.bare(a).text)).collect();
+        let args = match callee {
+            Callee::Direct(m) => self.arguments(Some(*m), args),
+            Callee::Dynamic(..) => self.arguments(None, args),
+        };
         format!("{function}(cx{this}{args})")
+    }
+
+    /// The arguments of a method, each after a comma.
+    fn arguments(&mut self, method: Option<MethodId>, args: &[Expr]) -> String {
+        let mut out = String::new();
+        for (n, arg) in args.iter().enumerate() {
+            let is_reference = method.is_some_and(|m| self.takes_reference(m, n));
+            let text = if is_reference { self.object_of(arg) } else { self.bare(arg).text };
+            out.push_str(", ");
+            out.push_str(&text);
+        }
+        out
+    }
+
+    /// Whether the objects of a module are in an arena, where pointers are indices.
+    fn is_in_arena(&self, module: ModuleId) -> bool {
+        !self.is_punned(module) && !self.scoped.has(self.root(module))
     }
 
     /// The object to which a pointer leads, whose look-up is given. If a fixed field of the method's object has the pointer, the
@@ -224,11 +249,18 @@ impl Printer<'_> {
         match &e.kind {
             K::SelfPtr => "this".into(),
             K::Local(l) if matches!(self.locals[l.0].ty, Type::Object(_)) => self.variables[l].clone(),
+            K::Local(l) if self.references.contains(l) => self.variables[l].clone(),
             K::Convert(inner) if matches!(inner.ty, Type::Pointer(_) | Type::Object(_)) => {
                 self.object_of(inner)
             }
+            K::Field { base, field, index: None } if self.is_reference(self.p.field(*field)) => {
+                format!("{}.{}.get()", self.object_of(base), self.names.fields[field])
+            }
             _ => {
                 let pointer = self.value(e).text;
+                if self.scoped.has(self.root(module)) {
+                    return pointer;
+                }
                 let object = format!("cx.{}({pointer})", self.names.arenas[&self.root(module)]);
                 self.hold(e, object)
             }

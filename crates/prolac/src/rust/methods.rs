@@ -37,8 +37,19 @@ impl Printer<'_> {
     fn this_type(&self, module: ModuleId) -> String {
         match self.is_punned(module) {
             true => "Bytes".into(),
-            false => format!("&{}", self.names.structs[&self.root(module)]),
+            false => format!("&{}", self.struct_type(self.root(module))),
         }
+    }
+
+    /// The head of a function: its name, the generic parameters that the parameters need, and all parameters. `cx` is the name
+    /// of the context.
+    fn head(&self, name: &str, cx: &str, params: &[String], result: &str) -> String {
+        let (generic, lifetime) = match params.iter().any(|p| p.contains("'a")) || result.contains("'a") {
+            true => ("'a, H: Host", "'a"),
+            false => ("H: Host", "'_"),
+        };
+        let params: String = params.iter().map(|p| format!(", {p}")).collect();
+        format!("fn {name}<{generic}>({cx}: &Cx<{lifetime}, H>{params}){result}")
     }
 
     pub(super) fn method(&mut self, out: &mut String, id: MethodId) {
@@ -48,6 +59,7 @@ impl Printer<'_> {
         self.variables = variables(&m.locals, &self.names);
         let raises = self.may_raise(Callee::Direct(id));
         self.ret = if raises { Ret::Result } else { Ret::Plain };
+        self.references = self.references(id);
         self.current = self.names.methods[&id].clone();
         self.outlined.clear();
         let mut body = String::new();
@@ -64,7 +76,7 @@ impl Printer<'_> {
         }
         body.push_str(&lines);
         let cx = if has_word(&body, "cx") { "cx" } else { "_cx" };
-        let mut params = vec![format!("{cx}: &Cx<'_, H>")];
+        let mut params = Vec::new();
         if !matches!(m.kind, MethodKind::Static) {
             let this = if has_word(&body, "this") { "this" } else { "_this" };
             params.push(format!("{this}: {}", self.this_type(m.module)));
@@ -72,7 +84,8 @@ impl Printer<'_> {
         for (n, ty) in m.params.iter().enumerate() {
             let name = &self.variables[&LocalId(n)];
             let used = if has_word(&body, name) { "" } else { "_" };
-            params.push(format!("{used}{name}: {}", self.ty(ty)));
+            let ty = if self.references.contains(&LocalId(n)) { self.reference_to(ty) } else { self.ty(ty) };
+            params.push(format!("{used}{name}: {ty}"));
         }
         let _ = writeln!(out, "/// `{}`.", p.full_name(id));
         if !self.optimisations.inline {
@@ -80,7 +93,8 @@ impl Printer<'_> {
         }
         let visible = if self.is_entry(id) { "pub" } else { "pub(super)" };
         let (name, result) = (&self.names.methods[&id], self.signature(&m.result, raises));
-        let _ = writeln!(out, "{visible} fn {name}<H: Host>({}){result} {{\n{body}}}\n", params.join(", "));
+        let head = self.head(name, cx, &params, &result);
+        let _ = writeln!(out, "{visible} {head} {{\n{body}}}\n");
         for f in std::mem::take(&mut self.outlined) {
             out.push_str(&f);
         }
@@ -107,7 +121,7 @@ impl Printer<'_> {
         self.held = held;
         self.ret = before;
         let cx = if has_word(&body, "cx") { "cx" } else { "_cx" };
-        let (mut params, mut args) = (vec![format!("{cx}: &Cx<'_, H>")], vec!["cx".to_string()]);
+        let (mut params, mut args) = (Vec::new(), vec!["cx".to_string()]);
         let mut this = None;
         e.walk(&mut |e| {
             if let (ExprKind::SelfPtr, Type::Pointer(view)) = (&e.kind, &e.ty) {
@@ -125,6 +139,7 @@ impl Printer<'_> {
             }
             params.push(match local.assigned {
                 true => format!("{name}: &Cell<{}>", self.ty(&local.ty)),
+                false if self.references.contains(l) => format!("{name}: {}", self.reference_to(&local.ty)),
                 false => format!("{name}: {}", self.ty(&local.ty)),
             });
             args.push(if local.assigned { format!("&{name}") } else { name });
@@ -136,9 +151,9 @@ impl Printer<'_> {
         let name = unique(&mut taken, format!("{}_outlined", self.current));
         let result = self.signature(&e.ty, raises);
         let text = format!(
-            "/// Part of `{}` that is evaluated rarely.\n#[cold]\n#[inline(never)]\nfn {name}<H: Host>({}){result} {{\n{body}}}\n\n",
+            "/// Part of `{}` that is evaluated rarely.\n#[cold]\n#[inline(never)]\n{} {{\n{body}}}\n\n",
             self.current,
-            params.join(", ")
+            self.head(&name, cx, &params, &result)
         );
         self.outlined.push(text);
         let call = format!("{name}({})", args.join(", "));
@@ -171,12 +186,13 @@ impl Printer<'_> {
         let arena = &self.names.arenas[&module.root];
         let constructor = module.constructor;
         let raises = constructor.is_some_and(|c| self.may_raise(Callee::Direct(c)));
-        let (mut params, mut args) = (vec!["cx: &Cx<'_, H>".to_string()], Vec::new());
+        let (mut params, mut args) = (Vec::new(), Vec::new());
         if let Some(c) = constructor {
             let m = self.p.method(c);
             let variables = variables(&m.locals, &self.names);
             for (n, ty) in m.params.iter().enumerate() {
-                params.push(format!("{}: {}", variables[&LocalId(n)], self.ty(ty)));
+                let ty = if self.takes_reference(c, n) { self.reference_to(ty) } else { self.ty(ty) };
+                params.push(format!("{}: {ty}", variables[&LocalId(n)]));
                 args.push(variables[&LocalId(n)].clone());
             }
         }
@@ -185,8 +201,11 @@ impl Printer<'_> {
             out.push_str("#[inline(never)]\n");
         }
         let name = &self.names.structs[&module.root];
+        if self.scoped.has(module.root) {
+            return self.variable(out, id, &params, &args);
+        }
         let result = if raises { format!("Result<Ptr<{name}>, Exception>") } else { format!("Ptr<{name}>") };
-        let _ = writeln!(out, "pub fn create<H: Host>({}) -> {result} {{", params.join(", "));
+        let _ = writeln!(out, "pub {} {{", self.head("create", "cx", &params, &format!(" -> {result}")));
         let _ = writeln!(out, "let this = cx.state.{arena}.allocate();");
         if self.kinds.contains(&module.root) {
             let _ = writeln!(out, "this.kind.set({name}Kind::{});", self.names.kinds[&id]);
@@ -207,6 +226,33 @@ impl Printer<'_> {
         let _ = writeln!(out, "{value}\n}}\n");
     }
 
+    /// The rest of the function that makes an object of a module whose objects are variables.
+    fn variable(&self, out: &mut String, id: ModuleId, params: &[String], args: &[String]) {
+        let module = self.p.module(id);
+        let (name, ty) = (&self.names.structs[&module.root], self.struct_type(module.root));
+        let raises = module.constructor.is_some_and(|c| self.may_raise(Callee::Direct(c)));
+        let blank = match self.scoped.has_references(module.root) {
+            true => format!("{name}::blank(cx.state)"),
+            false => format!("{name}::default()"),
+        };
+        let mut body = format!("let this = {blank};\n");
+        if self.kinds.contains(&module.root) {
+            let _ = writeln!(body, "this.kind.set({name}Kind::{});", self.names.kinds[&id]);
+        }
+        if let Some(c) = module.constructor {
+            let owner = &self.names.modules[&self.p.method(c).module];
+            let args: String = args.iter().map(|a| format!(", {a}")).collect();
+            let fails = if raises { "?" } else { "" };
+            let _ = writeln!(body, "{owner}::{}(cx, &this{args}){fails};", self.names.methods[&c]);
+        }
+        let cx = if has_word(&body, "cx") { "cx" } else { "_cx" };
+        let (result, value) = match raises {
+            true => (format!(" -> Result<{ty}, Exception>"), "Ok(this)"),
+            false => (format!(" -> {ty}"), "this"),
+        };
+        let _ = writeln!(out, "pub {} {{\n{body}{value}\n}}\n", self.head("create", cx, params, &result));
+    }
+
     /// The name of the function that chooses between the definitions of a method.
     pub(super) fn dispatch_name(&self, module: ModuleId, slot: SlotId) -> String {
         format!("any_{}", self.visible_name(module, slot).trim_end_matches('_'))
@@ -221,22 +267,22 @@ impl Printer<'_> {
         let Some(default) = definition(fallback).or_else(|| definition(id)) else { return };
         let m = self.p.method(default);
         let args: Vec<String> = (0..m.params.len()).map(|n| format!("a{n}")).collect();
-        let params: String =
-            args.iter().zip(&m.params).map(|(a, ty)| format!(", {a}: {}", self.ty(ty))).collect();
+        let this = self.this_type(id);
+        let params = args.iter().zip(&m.params).map(|(a, ty)| format!("{a}: {}", self.ty(ty)));
+        let params: Vec<String> = std::iter::once(format!("this: {this}")).chain(params).collect();
         let passed: String = args.iter().map(|a| format!(", {a}")).collect();
         let call = |target: MethodId| {
             let owner = &self.names.modules[&self.p.method(target).module];
             let call = format!("{owner}::{}(cx, this{passed})", self.names.methods[&target]);
             if raises && !self.may_raise(Callee::Direct(target)) { format!("Ok({call})") } else { call }
         };
-        let (name, this) = (self.dispatch_name(id, slot), self.this_type(id));
+        let name = self.dispatch_name(id, slot);
         let result = self.signature(&m.result, raises);
         let _ = writeln!(out, "/// The definition of `{}` that the object has.", m.name);
         if !self.optimisations.inline {
             out.push_str("#[inline(never)]\n");
         }
-        let _ =
-            writeln!(out, "pub(super) fn {name}<H: Host>(cx: &Cx<'_, H>, this: {this}{params}){result} {{");
+        let _ = writeln!(out, "pub(super) {} {{", self.head(&name, "cx", &params, &result));
         let _ = writeln!(out, "match this.kind.get() {{");
         let kind = &self.names.structs[&self.root(id)];
         for module in self.instantiated.iter().filter(|m| self.p.extends(**m, id)) {

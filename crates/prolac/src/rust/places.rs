@@ -11,6 +11,8 @@ use std::fmt::Write;
 enum Target {
     /// A cell.
     Cell(String),
+    /// A cell with a reference to an object.
+    Reference(String),
     /// An element of an array of cells.
     Element { array: String, index: String },
     /// A field over bytes: the functions that read and write it, and the position of its object.
@@ -57,6 +59,9 @@ impl Printer<'_> {
                     }
                     (None, None, _) => {
                         let cell = format!("{object}.{name}");
+                        if self.is_reference(&f) {
+                            return (String::new(), Target::Reference(cell));
+                        }
                         match once && !self.is_simple(base) {
                             true => (format!("let place = &{cell};\n"), Target::Cell("place".into())),
                             false => (String::new(), Target::Cell(cell)),
@@ -104,6 +109,10 @@ impl Printer<'_> {
     fn read(&self, target: &Target, ty: &Type) -> Code {
         match target {
             Target::Cell(cell) => Code::atom(format!("{cell}.get()")),
+            Target::Reference(cell) => {
+                let index = if self.arena_of(ty).is_some() { ".id.get()" } else { "" };
+                Code::atom(format!("{cell}.get(){index}"))
+            }
             Target::Accessors { get, at, .. } => Code::atom(format!("{get}(cx, {at})")),
             Target::Element { array, index } => Code::atom(format!("runtime::load_at({array}, {index})")),
             Target::Bytes { at, offset, big } => {
@@ -121,6 +130,11 @@ impl Printer<'_> {
     fn write(&self, target: &Target, ty: &Type, value: &str) -> String {
         match target {
             Target::Cell(cell) => format!("{cell}.set({value})"),
+            Target::Reference(cell) => match (self.arena_of(ty), value.strip_suffix(".id.get()")) {
+                (Some(arena), None) => format!("{cell}.set(cx.{arena}({value}))"),
+                (_, Some(object)) => format!("{cell}.set({object})"),
+                (None, None) => format!("{cell}.set({value})"),
+            },
             Target::Accessors { set, at, .. } => format!("{set}(cx, {at}, {value})"),
             Target::Element { array, index } => format!("runtime::store_at({array}, {index}, {value})"),
             Target::Bytes { at, offset, big } => {
@@ -132,6 +146,12 @@ impl Printer<'_> {
                 format!("runtime::store(cx.packets, {at}, {offset}, {bytes})")
             }
         }
+    }
+
+    /// The arena of the objects that pointers of a type lead to; none if they are variables.
+    fn arena_of(&self, ty: &Type) -> Option<&str> {
+        let root = self.root(self.p.target(ty)?);
+        (!self.scoped.has(root)).then(|| self.names.arenas[&root].as_str())
     }
 
     /// The functions that read and write a field over bytes.

@@ -134,7 +134,7 @@ impl Printer<'_> {
             return self.statement(value);
         }
         let l = &self.locals[local.0];
-        if matches!(l.ty, Type::Object(_)) {
+        if matches!(l.ty, Type::Object(_)) || self.references.contains(&local) {
             let object = self.object_of(value);
             return format!("let {name} = {object};\n");
         }
@@ -158,6 +158,12 @@ impl Printer<'_> {
         let module = self.p.target(&object.ty).map(|m| self.root(m));
         let arena = module.map_or(String::new(), |m| self.names.arenas[&m].clone());
         let value = self.value(object).text;
+        if module.is_some_and(|m| self.scoped.has(m)) {
+            return match has_word(body, &name) {
+                true => format!("let {name} = &{value};\n"),
+                false => format!("{value};\n"),
+            };
+        }
         match has_word(body, &name) {
             true => format!(
                 "let {name}_scope = Scope::new(&cx.state.{arena}, {value});\nlet {name} = {name}_scope.object();\n"

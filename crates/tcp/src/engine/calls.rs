@@ -72,7 +72,7 @@ impl Engine {
             .map(|port| Flow { local: SocketAddrV4::new(ip, port), remote });
         let free = flows.into_iter().find(|f| !self.flows.contains_key(f)).ok_or(CallError::NoPort)?;
         let tcb = self.add(Connection::new(free, application, false, self.ticks));
-        self.call(&mut [], |cx, this| tcp_interface::connect(cx, this, tcb));
+        self.call(tcb, |cx, this| tcp_interface::connect(cx, this, tcb));
         self.settle(tcb);
         Ok(free)
     }
@@ -102,7 +102,8 @@ impl Engine {
         let ready = self.host.poller.get().map(Poller::ready).unwrap_or_default();
         for number in &ready {
             let tcb = Ptr::new(*number);
-            if self.host.with(tcb, |c| c.stirred = true).is_some() {
+            if let Some(c) = self.connections.get(tcb) {
+                c.stirred = true;
                 self.wake(tcb);
                 self.settle(tcb);
             }
@@ -118,12 +119,12 @@ impl Engine {
 
     /// All connections, in the order of their flows.
     pub fn connections(&self) -> Vec<Shown> {
-        let each = self.host.tcbs().into_iter().filter_map(|tcb| {
+        let each = self.connections.tcbs().into_iter().filter_map(|tcb| {
             let state = name(self.tcb(tcb).state.get());
             let application = |c: &Connection| {
                 self.applications.get(c.application).map_or(String::new(), |a| a.name.clone())
             };
-            self.host.with(tcb, |c| Shown {
+            self.connections.peek(tcb).map(|c| Shown {
                 flow: c.flow,
                 state,
                 application: application(c),

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the host keeps of a connection: its data, and what the TCP has told.
 
+use super::ring::Ring;
 use super::{Flow, Memory};
-use crate::application::Session;
-use std::collections::VecDeque;
 
 /// Why a connection has ended: the constants of the module `End`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +34,10 @@ pub(super) struct Connection {
     pub(super) flow: Flow,
     /// The application, by its index.
     pub(super) application: usize,
-    pub(super) session: Session,
     /// Bytes that the application has written and the peer has not acknowledged.
-    pub(super) send: VecDeque<u8>,
+    pub(super) send: Ring,
     /// Bytes that the application has not read.
-    pub(super) receive: VecDeque<u8>,
+    pub(super) receive: Ring,
     /// Data that came too early.
     held: Vec<Option<Box<[u8]>>>,
     pub(super) connected: bool,
@@ -70,9 +68,8 @@ impl Connection {
         Connection {
             flow,
             application,
-            session: Session::default(),
-            send: VecDeque::new(),
-            receive: VecDeque::new(),
+            send: Ring::default(),
+            receive: Ring::default(),
             held: Vec::new(),
             connected: false,
             counted: false,
@@ -110,14 +107,6 @@ impl Connection {
         }
         taken
     }
-    /// Removes bytes that were acknowledged.
-    pub(super) fn drop_sent(&mut self, n: usize) -> usize {
-        remove(&mut self.send, n)
-    }
-    /// Removes bytes that were read.
-    pub(super) fn consume(&mut self, n: usize) -> usize {
-        remove(&mut self.receive, n)
-    }
     /// The bytes of all its data.
     pub(super) fn size(&self) -> usize {
         self.send.len() + self.receive.len() + self.held.iter().flatten().map(|h| h.len()).sum::<usize>()
@@ -127,14 +116,4 @@ impl Connection {
         memory.give_back(self.size());
         (self.send, self.receive, self.held) = Default::default();
     }
-}
-
-/// Removes bytes from the start of a queue. An empty queue gives its memory back: many connections are idle.
-fn remove(queue: &mut VecDeque<u8>, n: usize) -> usize {
-    let n = n.min(queue.len());
-    queue.drain(..n);
-    if queue.is_empty() && queue.capacity() > 4096 {
-        *queue = VecDeque::new();
-    }
-    n
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Segments that arrive.
 
-use super::host::ARRIVED;
 use super::{Connection, Engine, Flow};
-use crate::protocol::{Bytes, Ptr, Tcb, s, seq_gt, tcp_interface};
+use crate::protocol::{Ptr, Tcb, s, seq_gt, tcp_interface};
 use castanet_element::spec::Reason;
 use castanet_wire::tcp::{TcpHeader, flag, options};
 use castanet_wire::{Be16, Be32};
 
-const SEGMENT: Bytes = Bytes { packet: ARRIVED, offset: 0 };
 /// The segment size of a peer that says nothing (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
 /// How long the answers to SYN cookies are waited for, in nanoseconds.
@@ -57,17 +55,13 @@ impl Engine {
         let memory = &self.host.memory;
         data <= memory.left_for_held() || (seq == self.tcb(tcb).rcv_next.get() && data <= memory.left())
     }
-    fn pass(&self, tcb: Ptr<Tcb>, segment: &mut [u8]) {
-        let size = segment.len() as u32;
-        self.call(segment, |cx, this| tcp_interface::input(cx, this, tcb, SEGMENT, size));
-    }
 
     /// A segment that belongs to no connection.
     fn begin(&mut self, flow: Flow, header: &TcpHeader, segment: &mut [u8]) -> Result<(), Reason> {
         let kind = header.flags & (flag::SYN | flag::ACK | flag::RST);
         match (self.listeners.get(&flow.local.port()).map(|l| l.application), kind) {
             (Some(application), flag::SYN) => self.syn(flow, application, header, segment),
-            (Some(application), flag::ACK) if self.host.now.get() < self.cookies_until => {
+            (Some(application), flag::ACK) if self.host.now() < self.cookies_until => {
                 self.answer_to_cookie(flow, application, header, segment)
             }
             // RFC 9293, section 3.10.7.2: without any of these it is dropped.
@@ -78,10 +72,7 @@ impl Engine {
     /// The answer is a RST, unless the segment is one.
     fn stray(&mut self, flow: Flow, segment: &mut [u8]) -> Result<(), Reason> {
         self.counts.strays.add(1);
-        self.host.stray.set(Some(flow));
-        let size = segment.len() as u32;
-        self.call(segment, |cx, this| tcp_interface::stray(cx, this, SEGMENT, size));
-        self.host.stray.set(None);
+        self.pass_stray(flow, segment);
         Ok(())
     }
 
@@ -109,13 +100,13 @@ impl Engine {
         let connection = Connection::new(flow, application, true, self.ticks);
         let tcb = self.add(connection);
         self.half_open += 1;
-        self.call(&mut [], |cx, this| tcp_interface::listen(cx, this, tcb));
+        self.call(tcb, |cx, this| tcp_interface::listen(cx, this, tcb));
         tcb
     }
 
     /// Answers a SYN, and keeps nothing: the initial sequence number is a cookie (RFC 4987, section 3.6).
     fn answer_by_cookie(&mut self, flow: Flow, header: &TcpHeader, segment: &[u8]) -> Result<(), Reason> {
-        let (peer, now) = (header.seq.get(), self.host.now.get());
+        let (peer, now) = (header.seq.get(), self.host.now());
         let mss = mss_of(segment).unwrap_or(DEFAULT_MSS);
         self.counts.cookies.add(1);
         self.cookies_until = now.saturating_add(COOKIES_HOLD);
@@ -133,7 +124,7 @@ impl Engine {
         segment: &mut [u8],
     ) -> Result<(), Reason> {
         let (peer, cookie) = (header.seq.get().wrapping_sub(1), header.ack.get().wrapping_sub(1));
-        let Some(found) = self.host.sequence.read(flow, peer, cookie, self.host.now.get()) else {
+        let Some(found) = self.host.sequence.read(flow, peer, cookie, self.host.now()) else {
             return self.stray(flow, segment);
         };
         if !self.has_place() {

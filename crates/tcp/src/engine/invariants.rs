@@ -11,10 +11,10 @@ use crate::protocol::{Tcb, f, s, seq_le};
 pub fn check(e: &Engine) {
     let mut data = 0;
     let mut half_open = 0;
-    for tcb in e.host.tcbs() {
+    for tcb in e.connections.tcbs() {
         let t = e.tcb(tcb);
         assert!(t.live.get(), "the TCB of a connection lives");
-        let sent = e.host.with(tcb, |c| {
+        let sent = e.connections.peek(tcb).map(|c| {
             assert_eq!(e.flows.get(&c.flow), Some(&tcb));
             assert!(c.receive.len() <= e.host.settings.rcvbuf.max(65_535) + 1460, "{}", c.receive.len());
             assert!(c.send.len() <= e.host.settings.sndbuf);
@@ -28,7 +28,7 @@ pub fn check(e: &Engine) {
     assert_eq!(data, e.host.memory.used());
     assert_eq!(half_open, e.half_open);
     assert!(e.flows.len() <= e.host.settings.connections);
-    assert!(!e.host.muted.get() && e.host.cookie.get().is_none() && e.host.stray.get().is_none());
+    assert!(!e.host.muted.get() && e.host.cookie.get().is_none());
 }
 
 /// Invariants of a TCB whose send queue has so many bytes.

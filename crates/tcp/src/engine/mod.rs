@@ -2,14 +2,18 @@
 //! Many connections: each has a TCB of the compiled TCP. The engine finds the connection of a segment by addresses and
 //! ports, runs applications, and lets time pass. It knows nothing of elements; packets go in and out.
 
+mod call;
 mod calls;
 mod connection;
+mod connections;
 mod counts;
 mod flow;
 mod host;
 mod input;
 pub mod invariants;
 mod memory;
+mod outbox;
+mod ring;
 mod sequence;
 mod settle;
 mod stream;
@@ -26,11 +30,14 @@ pub use stream::Stream;
 
 use crate::application::Registered;
 use crate::protocol::{Cx, Ptr, State, Tcb, TcpInterface, tcp_interface};
+use call::{Call, LARGEST_HEADER, SEGMENT};
 use castanet_element::packet::Packet;
 use castanet_element::{Counts, Secret};
+use castanet_wire::tcp::TcpHeader;
 use connection::Connection;
+use connections::Connections;
 use flow::Seeded;
-use host::{Host, LARGEST_SEGMENT};
+use host::Host;
 use memory::Memory;
 use sequence::Sequence;
 use std::cell::Cell;
@@ -58,6 +65,10 @@ pub struct Settings {
     pub keep_alive: u32,
     /// The time that data may wait for its acknowledgement, in seconds; 0 for no limit.
     pub user_timeout: u32,
+    /// Data does not wait for the acknowledgement of the data before it: Nagle's algorithm is off.
+    pub no_delay: bool,
+    /// Segments may be joined to super-packets, whose checksums are partial ones.
+    pub super_packets: bool,
 }
 
 /// Why a call of the user has failed.
@@ -96,8 +107,7 @@ pub struct Engine {
     state: State,
     interface: Ptr<TcpInterface>,
     host: Host,
-    /// The segment that is being written.
-    scratch: Box<[Cell<u8>]>,
+    connections: Connections,
     flows: HashMap<Flow, Ptr<Tcb>, Seeded>,
     listeners: BTreeMap<u16, Listener>,
     applications: Vec<Registered>,
@@ -111,9 +121,9 @@ pub struct Engine {
     waiting: VecDeque<Flow>,
     /// The number of slow timeouts so far.
     ticks: u64,
-    /// Up to when slow timeouts, and fast ones, have passed, in nanoseconds.
-    passed: i64,
-    passed_fast: i64,
+    /// When the next slow timeout is due, and the next fast one, in nanoseconds.
+    slow_due: i64,
+    fast_due: i64,
     ports_tried: u32,
     #[counts]
     counts: EngineCounts,
@@ -125,12 +135,11 @@ impl Engine {
         let sequence = Sequence::new(secret);
         let flows = HashMap::with_hasher(Seeded(sequence.table_seed()));
         let host = Host::new(settings, sequence);
-        let (state, scratch) = (State::default(), (0..LARGEST_SEGMENT).map(|_| Cell::new(0)).collect());
         let mut engine = Engine {
-            state,
+            state: State::default(),
             interface: Ptr::new(0),
             host,
-            scratch,
+            connections: Connections::default(),
             flows,
             listeners: BTreeMap::new(),
             applications: Vec::new(),
@@ -140,12 +149,12 @@ impl Engine {
             delaying: Vec::new(),
             waiting: VecDeque::new(),
             ticks: 0,
-            passed: 0,
-            passed_fast: 0,
+            slow_due: time::SLOW,
+            fast_due: time::FAST,
             ports_tried: 0,
             counts: EngineCounts::default(),
         };
-        engine.interface = engine.call(&mut [], |cx, _| tcp_interface::create(cx));
+        engine.interface = engine.call(Ptr::new(0), |cx, _| tcp_interface::create(cx));
         engine
     }
 
@@ -169,23 +178,68 @@ impl Engine {
     pub fn memory(&self) -> usize {
         self.host.memory.used()
     }
+    /// Takes the next packet to be sent.
+    pub fn packet(&mut self) -> Option<Packet> {
+        self.host.out.get_mut().take()
+    }
     /// Takes the packets to be sent, in their order. Those that are not taken are dropped.
-    pub fn packets(&mut self) -> std::vec::Drain<'_, Packet> {
-        self.host.out.get_mut().drain(..)
+    pub fn packets(&mut self) -> std::collections::vec_deque::Drain<'_, Packet> {
+        self.host.out.get_mut().take_all()
     }
     /// Takes the number of segments for which there was no buffer.
     pub fn take_unsent(&mut self) -> u64 {
         self.host.unsent.take()
     }
 
-    /// Calls the TCP. `segment` is the segment that has arrived, if any.
-    fn call<R>(&self, segment: &mut [u8], f: impl FnOnce(&Cx<'_, Host>, &TcpInterface) -> R) -> R {
-        let arrived = Cell::from_mut(segment).as_slice_of_cells();
-        let packets = [arrived, &self.scratch[..]];
-        let cx = Cx { host: &self.host, state: &self.state, packets: &packets };
-        f(&cx, cx.tcp_interface(self.interface))
+    /// Calls the TCP about a connection, if there is one with this TCB.
+    fn call<R>(&mut self, tcb: Ptr<Tcb>, f: impl FnOnce(&Cx<'_, Call<'_>>, &TcpInterface) -> R) -> R {
+        let mut written = [0; LARGEST_HEADER];
+        let written = Cell::from_mut(&mut written);
+        let call = Call::new(&self.host, self.connections.get(tcb), (0, &[]), written);
+        enter(&self.state, self.interface, &call, [&[], written.as_array_of_cells()], f)
+    }
+    /// Passes a segment to the TCP. Its header is complete.
+    fn pass(&mut self, tcb: Ptr<Tcb>, segment: &mut [u8]) {
+        let mut written = [0; LARGEST_HEADER];
+        let written = Cell::from_mut(&mut written);
+        let (size, header) = (segment.len() as u32, header_length(segment));
+        let (header, data) = segment.split_at_mut_checked(header).unwrap_or_default();
+        let call = Call::new(&self.host, self.connections.get(tcb), (header.len(), data), written);
+        let packets = [Cell::from_mut(header).as_slice_of_cells(), &written.as_array_of_cells()[..]];
+        enter(&self.state, self.interface, &call, packets, |cx, this| {
+            tcp_interface::input(cx, this, tcb, SEGMENT, size);
+        });
+    }
+    /// Passes a segment that belongs to no connection to the TCP.
+    fn pass_stray(&mut self, flow: Flow, segment: &mut [u8]) {
+        let mut written = [0; LARGEST_HEADER];
+        let written = Cell::from_mut(&mut written);
+        let size = segment.len() as u32;
+        let call = Call::stray(&self.host, flow, written);
+        let packets = [Cell::from_mut(segment).as_slice_of_cells(), &written.as_array_of_cells()[..]];
+        enter(&self.state, self.interface, &call, packets, |cx, this| {
+            tcp_interface::stray(cx, this, SEGMENT, size);
+        });
     }
     fn tcb(&self, tcb: Ptr<Tcb>) -> &Tcb {
         self.state.tcb.at(tcb)
     }
+}
+
+/// Enters the compiled TCP.
+#[inline]
+fn enter<R>(
+    state: &State,
+    interface: Ptr<TcpInterface>,
+    call: &Call<'_>,
+    packets: [&[Cell<u8>]; 2],
+    f: impl FnOnce(&Cx<'_, Call<'_>>, &TcpInterface) -> R,
+) -> R {
+    let cx = Cx { host: call, state, packets: &packets };
+    f(&cx, cx.tcp_interface(interface))
+}
+
+/// The length of the header of a segment.
+fn header_length(segment: &[u8]) -> usize {
+    TcpHeader::from_prefix(segment).map_or(0, |h| h.header_len())
 }

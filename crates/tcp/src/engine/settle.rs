@@ -2,8 +2,10 @@
 //! What follows a call of the TCP: applications run, connections that have ended are removed, and those that wait for time
 //! to pass get timeouts.
 
+use super::connections::Entry;
 use super::stream::Done;
 use super::{Connection, End, Engine, Flow, Stream};
+use crate::application::{Application, Session};
 use crate::protocol::{Ptr, Tcb, delay_ack_f, f, s, tcp_interface};
 
 impl Engine {
@@ -22,13 +24,17 @@ impl Engine {
     pub(super) fn add(&mut self, connection: Connection) -> Ptr<Tcb> {
         let flow = connection.flow;
         let (local, remote) = (flow.local.port(), flow.remote.port());
-        let tcb = self.call(&mut [], |cx, this| tcp_interface::connection(cx, this, local, remote));
-        self.host.add(tcb, connection);
+        let tcb = self.call(Ptr::new(0), |cx, this| tcp_interface::connection(cx, this, local, remote));
+        self.connections.add(tcb, connection);
         self.flows.insert(flow, tcb);
         let (keep_alive, timeout) = (self.host.settings.keep_alive, self.host.settings.user_timeout);
-        self.call(&mut [], |cx, this| {
+        let no_delay = self.host.settings.no_delay;
+        self.call(tcb, |cx, this| {
             tcp_interface::keep_alive_after(cx, this, tcb, keep_alive);
             tcp_interface::user_timeout(cx, this, tcb, timeout);
+            if no_delay {
+                tcp_interface::no_delay(cx, this, tcb);
+            }
         });
         tcb
     }
@@ -38,12 +44,12 @@ impl Engine {
         let flags = &self.tcb(tcb).flags;
         flags.set(flags.get() & !f::PASSIVE);
         self.host.muted.set(true);
-        self.call(&mut [], |cx, this| {
+        self.call(tcb, |cx, this| {
             tcp_interface::abort(cx, this, tcb);
             tcp_interface::remove(cx, this, tcb);
         });
         self.host.muted.set(false);
-        if let Some(connection) = self.host.remove(tcb) {
+        if let Some(connection) = self.connections.remove(tcb, &self.host.memory) {
             self.flows.remove(&connection.flow);
             self.half_open -= usize::from(connection.half_open);
         }
@@ -53,11 +59,9 @@ impl Engine {
     pub(super) fn settle(&mut self, tcb: Ptr<Tcb>) {
         let state = loop {
             let state = self.tcb(tcb).state.get();
-            let seen = self.host.with(tcb, |c| {
-                let fresh = c.half_open || c.connected != c.counted;
-                (c.ended, std::mem::take(&mut c.stirred), fresh)
-            });
-            let Some((ended, stirred, fresh)) = seen else { return };
+            let Some(c) = self.connections.get(tcb) else { return };
+            let fresh = c.half_open || c.connected != c.counted;
+            let (ended, stirred) = (c.ended, std::mem::take(&mut c.stirred));
             if ended.is_some() || state == s::CLOSED || state == s::LISTEN {
                 self.count_end(ended);
                 return self.remove(tcb);
@@ -87,12 +91,10 @@ impl Engine {
     }
     /// Counts a connection that was established just now.
     fn established(&mut self, tcb: Ptr<Tcb>, state: i32) {
-        let fresh = self.host.with(tcb, |c| {
-            let was_half_open = state != s::SYN_RECEIVED && std::mem::take(&mut c.half_open);
-            let fresh = c.connected && !std::mem::replace(&mut c.counted, c.connected);
-            (was_half_open, fresh.then_some(c.application))
-        });
-        let Some((was_half_open, opened)) = fresh else { return };
+        let Some(c) = self.connections.get(tcb) else { return };
+        let was_half_open = state != s::SYN_RECEIVED && std::mem::take(&mut c.half_open);
+        let fresh = c.connected && !std::mem::replace(&mut c.counted, c.connected);
+        let opened = fresh.then_some(c.application);
         self.half_open -= usize::from(was_half_open);
         if let Some(application) = opened {
             self.counts.opened.add(1);
@@ -103,9 +105,10 @@ impl Engine {
     }
     /// A connection in TIME-WAIT keeps no data, and may give way to others.
     fn waits(&mut self, tcb: Ptr<Tcb>) {
-        let first = self.host.with(tcb, |c| (!std::mem::replace(&mut c.waits, true)).then_some(c.flow));
-        if let Some(Some(flow)) = first {
-            self.waiting.push_back(flow);
+        if let Some(c) = self.connections.get(tcb)
+            && !std::mem::replace(&mut c.waits, true)
+        {
+            self.waiting.push_back(c.flow);
         }
         // Flows whose connection has ended leave the list before it is longer than twice what it must hold.
         if self.waiting.len() > 64 + 2 * self.flows.len() {
@@ -125,35 +128,30 @@ impl Engine {
     }
     /// Calls `f` with the application, the session and the stream of a connection.
     pub(super) fn with_stream_of(
-        &self,
+        &mut self,
         tcb: Ptr<Tcb>,
-        f: impl FnOnce(&dyn crate::application::Application, &mut crate::application::Session, &mut Stream<'_>),
+        f: impl FnOnce(&dyn Application, &mut Session, &mut Stream<'_>),
     ) -> Option<Done> {
-        let (memory, sndbuf) = (&self.host.memory, self.host.settings.sndbuf);
-        self.host.with(tcb, |connection| {
-            let registered = self.applications.get(connection.application)?;
-            let mut session = std::mem::take(&mut connection.session);
-            let mut stream = Stream {
-                connection,
-                memory,
-                tally: &registered.tally,
-                sndbuf,
-                done: Done::default(),
-                poller: &self.host.poller,
-                number: tcb.0,
-            };
-            f(&*registered.application, &mut session, &mut stream);
-            let done = stream.done;
-            connection.session = session;
-            Some(done)
-        })?
+        let Entry { connection, session } = self.connections.entry(tcb)?;
+        let registered = self.applications.get(connection.application)?;
+        let mut stream = Stream {
+            connection,
+            memory: &self.host.memory,
+            tally: &registered.tally,
+            sndbuf: self.host.settings.sndbuf,
+            done: Done::default(),
+            poller: &self.host.poller,
+            number: tcb.0,
+        };
+        f(&*registered.application, session, &mut stream);
+        Some(stream.done)
     }
     /// Does what an application asks for.
     pub(super) fn carry_out(&mut self, tcb: Ptr<Tcb>, done: Done) {
         if !(done.abort || done.close || done.moved) {
             return;
         }
-        self.call(&mut [], |cx, this| {
+        self.call(tcb, |cx, this| {
             if done.abort {
                 tcp_interface::abort(cx, this, tcb);
             } else if done.close {
@@ -166,21 +164,14 @@ impl Engine {
 
     /// Puts a connection on the lists of those that wait for timeouts.
     fn schedule(&mut self, tcb: Ptr<Tcb>) {
-        let t = self.tcb(tcb);
-        let delays = t.flags.get() & delay_ack_f::DELAY_ACK != 0;
-        let busy = is_busy(t);
-        let new = self.host.with(tcb, |c| {
-            let ticks = busy || c.starved;
-            let new = (ticks && !c.ticks, delays && !c.delays);
-            c.ticks |= ticks;
-            c.delays |= delays;
-            new
-        });
-        let (ticks, delays) = new.unwrap_or_default();
-        if ticks {
+        let Some(c) = self.connections.get(tcb) else { return };
+        let t = self.state.tcb.at(tcb);
+        if !c.ticks && (is_busy(t) || c.starved) {
+            c.ticks = true;
             self.ticking.push(tcb);
         }
-        if delays {
+        if !c.delays && t.flags.get() & delay_ack_f::DELAY_ACK != 0 {
+            c.delays = true;
             self.delaying.push(tcb);
         }
     }
@@ -192,14 +183,13 @@ impl Engine {
 
 /// Whether a connection waits for time to pass: one of its timers runs.
 pub(super) fn is_busy(t: &Tcb) -> bool {
-    [
+    let timers = [
         &t.retransmit_ticks,
         &t.persist_ticks,
         &t.time_wait_ticks,
         &t.keep_alive_ticks,
         &t.challenges,
         &t.rtt_ticks,
-    ]
-    .iter()
-    .any(|n| n.get() > 0)
+    ];
+    timers.iter().fold(0, |all, n| all | n.get()) != 0
 }

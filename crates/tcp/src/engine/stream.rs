@@ -52,7 +52,7 @@ impl Stream<'_> {
     }
     /// Removes the first bytes of the data, at most as many as there are. Returns their number.
     pub fn consume(&mut self, n: usize) -> usize {
-        let n = self.connection.consume(n);
+        let n = self.connection.receive.consume(n, self.memory);
         self.memory.give_back(n);
         self.tally.received.add(n as u64);
         self.done.moved |= n > 0;
@@ -71,14 +71,14 @@ impl Stream<'_> {
     /// Writes the first bytes of `data`, as many as there is room for. Returns their number.
     pub fn write(&mut self, data: &[u8]) -> usize {
         let n = data.len().min(self.room());
-        self.connection.send.extend(data.get(..n).unwrap_or_default());
+        self.connection.send.write(data.get(..n).unwrap_or_default(), self.memory);
         self.wrote(n);
         n
     }
     /// Writes `n` bytes, as many of them as there is room for, by a function of their positions. Returns their number.
     pub fn generate(&mut self, n: usize, byte: impl Fn(usize) -> u8) -> usize {
         let n = n.min(self.room());
-        self.connection.send.extend((0..n).map(byte));
+        self.connection.send.generate(n, byte, self.memory);
         self.wrote(n);
         n
     }
@@ -88,8 +88,10 @@ impl Stream<'_> {
         let Connection { send, receive, .. } = &mut *self.connection;
         let (first, second) = receive.as_slices();
         let (from_first, from_second) = (n.min(first.len()), n.saturating_sub(first.len()));
-        send.extend(first.get(..from_first).unwrap_or_default());
-        send.extend(second.get(..from_second).unwrap_or_default());
+        send.write(first.get(..from_first).unwrap_or_default(), self.memory);
+        if from_second > 0 {
+            send.write(second.get(..from_second).unwrap_or_default(), self.memory);
+        }
         self.wrote(n);
         self.consume(n);
     }

@@ -26,16 +26,14 @@ impl Engine {
                 self.listeners.entry(port).or_insert(listener);
             }
         }
-        self.host.now.set(now);
-        for tcb in self.host.tcbs() {
+        self.host.set_now(now);
+        for tcb in self.connections.tcbs() {
             let addresses = &self.host.settings.addresses;
-            let stays = self.host.with(tcb, |c| {
-                let to = moved(c.application).filter(|_| addresses.contains(c.flow.local.ip()));
-                (c.application, c.stirred) = (to.unwrap_or(0), true);
-                to.is_some()
-            });
+            let Some(c) = self.connections.get(tcb) else { continue };
+            let to = moved(c.application).filter(|_| addresses.contains(c.flow.local.ip()));
+            (c.application, c.stirred) = (to.unwrap_or(0), true);
             self.wake(tcb);
-            if stays == Some(false) {
+            if to.is_none() {
                 self.carry_out(tcb, Done { abort: true, ..Done::default() });
             }
             self.settle(tcb);

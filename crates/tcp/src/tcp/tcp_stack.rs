@@ -41,7 +41,7 @@ const TIMER: u16 = 0;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters, leaves))]
-#[class(name = "TCPStack", offload = none, ports = "1/1-2", processing = "h/h", flow = "x/yx", packets = "ip/ip")]
+#[class(name = "TCPStack", offload = aware, capabilities(Offloads), ports = "1/1-2", processing = "h/h", flow = "x/yx", packets = "ip/ip")]
 #[class(workers = exclusive, build, lifecycle, handlers, task, takes_state = "connections and added listeners")]
 #[class(drops(BadTransport, NoIpHeader, NotAnswered, BadSource, TableFull, NoMemory, NoBuffer))]
 pub struct TcpStack {
@@ -96,6 +96,12 @@ pub struct Args {
     /// How many seconds data may wait for its acknowledgement before the connection ends; 0 for no limit.
     #[arg(keyword, default = 300, max = 1_000_000)]
     timeout: u32,
+    /// Whether data is sent at once, though the data before it has not been acknowledged: Nagle's algorithm is off.
+    #[arg(keyword, default = false)]
+    nodelay: bool,
+    /// Whether segments that follow each other are sent as a super-packet, which devices cut into segments.
+    #[arg(keyword, default = true)]
+    superpackets: bool,
 }
 
 impl Build for TcpStack {
@@ -113,6 +119,8 @@ impl Build for TcpStack {
             ttl: args.ttl,
             keep_alive: args.keepalive,
             user_timeout: args.timeout,
+            no_delay: args.nodelay,
+            super_packets: args.superpackets,
         };
         let (engine, applications) = (Engine::new(settings, cx.secret()), cx.share(Applications::default));
         let (received, sent) = Default::default();
@@ -160,16 +168,19 @@ impl TcpStack {
             return cx.drop(p, Reason::BadSource);
         }
         let range = ip.header_len()..usize::from(ip.total_len.get());
+        // A partial checksum is that of a packet that no line has carried, so nothing can have changed it.
+        let is_partial = p.offload().is_some_and(|o| o.checksum.is_some());
+        let (segments, _) = p.segments();
         let segment = p.network_mut().and_then(|n| n.get_mut(range));
         let done = match segment {
-            Some(s) if tcp::checksum_ok(ip.src.get(), ip.dst.get(), s) => {
+            Some(s) if is_partial || tcp::checksum_ok(ip.src.get(), ip.dst.get(), s) => {
                 flow(src, dst, s).ok_or(Reason::BadTransport).and_then(|flow| self.engine.input(flow, s, now))
             }
             _ => Err(Reason::BadTransport),
         };
         match done {
             Ok(()) => {
-                self.received.add(1);
+                self.received.add(segments);
                 cx.left(1);
             }
             Err(reason) => cx.drop(p, reason),
@@ -189,8 +200,10 @@ impl TcpStack {
     fn flush(&mut self, cx: &mut Cx<'_>) {
         let packets = self.engine.packets();
         cx.entered(packets.len() as u64);
-        self.sent.add(packets.len() as u64);
-        packets.for_each(|p| cx.emit(0, p));
+        for p in packets {
+            self.sent.add(p.segments().0);
+            cx.emit(0, p);
+        }
         let unsent = self.engine.take_unsent();
         if unsent > 0 {
             cx.entered(unsent);

@@ -58,6 +58,8 @@ fn settings(text: &str) -> Result<Settings, String> {
         ttl: 64,
         keep_alive: 0,
         user_timeout: 300,
+        no_delay: false,
+        super_packets: false,
     };
     for (n, line) in text.lines().enumerate() {
         let at = |e: String| format!("{}: {e}", n + 1);
@@ -66,6 +68,7 @@ fn settings(text: &str) -> Result<Settings, String> {
             Some(("rcvbuf", n)) => settings.rcvbuf = n as usize,
             Some(("keepalive", n)) => settings.keep_alive = n,
             Some(("timeout", n)) => settings.user_timeout = n,
+            Some(("nodelay", n)) => settings.no_delay = n > 0,
             Some((other, _)) => return Err(at(format!("'{other}' is no setting"))),
         }
     }

@@ -61,6 +61,20 @@ fn all_lengths_and_offsets() {
 }
 
 #[test]
+fn copies_have_the_sum_of_what_was_copied() {
+    let bytes = random_bytes(300, 3);
+    for length in 0..bytes.len() {
+        let mut to = vec![0; length + 5];
+        assert_eq!(copy(&mut to, &bytes[..length]), slow_sum(&bytes[..length]), "{length}");
+        assert_eq!((&to[..length], &to[length..]), (&bytes[..length], &[0; 5][..]));
+        // The destination may be shorter as well.
+        let mut to = vec![0; length];
+        assert_eq!(copy(&mut to, &bytes), slow_sum(&bytes[..length]), "{length}");
+        assert_eq!(to, &bytes[..length]);
+    }
+}
+
+#[test]
 fn ttl_decrement_is_update16_for_every_word() {
     let decrement = |check: u16| {
         let mut field = Be16::new(check);

@@ -5,6 +5,7 @@
 mod defence;
 mod exchange;
 mod noise;
+mod super_packets;
 
 use super::{Engine, Flow, Listener, Settings};
 use crate::application::{Application, Registered, Session, Tally};
@@ -61,6 +62,8 @@ fn settings(n: usize) -> Settings {
         ttl: 64,
         keep_alive: 0,
         user_timeout: 300,
+        no_delay: false,
+        super_packets: false,
     }
 }
 

@@ -23,7 +23,7 @@ fn any_segments_in_any_state() {
         let mut e = engine(1, settings(1), user);
         let mut now = 1_000_000_000_000;
         for _ in 0..1_500 {
-            let known = e.host.tcbs();
+            let known = e.connections.tcbs();
             let t = known.get(random.below(known.len() as u64) as usize).map(|t| e.tcb(*t));
             let (next, una) = t.map_or((0, 0), |t| (t.rcv_next.get(), t.snd_max.get()));
             let port = 1000 + random.below(3) as u16;
