@@ -6,9 +6,11 @@ mod datagram;
 mod tests;
 
 use crate::device::offload;
+use castanet_element::kernel::{Code, Lowered, Size, Test};
 use castanet_element::prelude::*;
 use castanet_element::spec::Anno2;
 use castanet_wire::ipv4::Ipv4Header;
+use castanet_wire::ipv4::{MORE_FRAGMENTS, OFFSET_MASK};
 use datagram::{Added, Datagram, Fragment, Piece};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -39,7 +41,7 @@ use std::net::Ipv4Addr;
 /// whole [1] -> ICMPError(10.0.0.9, timeexceeded, reassembly) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(ledger(holds))]
+#[class(ledger(holds), kernel)]
 #[class(name = "IPReassembler", offload = aware, ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = exclusive)]
 #[class(takes_state = "the fragments that wait")]
 #[class(
@@ -185,6 +187,25 @@ impl Lifecycle for IpReassembler {
         if let Some(first) = first {
             cx.set_timer(0, first.due);
         }
+        Ok(())
+    }
+}
+
+impl InKernel for IpReassembler {
+    /// Fragments go up.
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let Some((at, _)) = code.network() else {
+            code.drop(Reason::NoIpHeader as u16);
+            return Ok(());
+        };
+        let up = code.label();
+        code.need_at(at, 20, up);
+        let place = code.load(at + 6, Size::Half);
+        let fragment = (MORE_FRAGMENTS | OFFSET_MASK).to_be_bytes();
+        code.branch(place, Test::Common, u32::from(u16::from_ne_bytes(fragment)), up);
+        code.next(0);
+        code.bind(up);
+        code.up();
         Ok(())
     }
 }

@@ -121,6 +121,9 @@ pub const MORE: &[&str] = &[
 
 /// Configurations of which the class in the kernel has some packets at user level too.
 pub const BOTH: &[&str] = &[
+    // IPReassembler.
+    "FromDevice(eth0) -> Strip(14) -> CheckIPHeader -> r :: IPReassembler -> Observe(a); r [1] -> Observe(b);",
+    "FromDevice(eth0) -> IPReassembler -> Observe(a); FromDevice(eth1) -> CheckIPHeader(14) -> IPReassembler -> Observe(b);",
     // Suppressor.
     "FromDevice(eth0) -> [0] s :: Suppressor -> Observe(a); FromDevice(eth1) -> [1] s [1] -> Observe(b);
      Script(wait 0.3, write s.active0 false, wait 0.3, write s.active0 true, write s.active1 false);",
