@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 const ABOVE: usize = 3;
 /// Texts that count as a reason: the SKIP line itself, a function that prints it, or a line of a test that runs itself
 /// as a subprocess.
-const REASONS: [&str; 18] = [
+const REASONS: [&str; 19] = [
     "SKIP",
     "has_tun()",
     "has_xdp()",
+    "has_driver_xdp()",
     "has_browser()",
     "is_root()",
     "println!(\"{}\", writer.count())",

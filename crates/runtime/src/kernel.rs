@@ -5,7 +5,7 @@ use castanet_kernel::handover::Points;
 use castanet_kernel::order::Ticket;
 use castanet_kernel::{Counter, Program, Report, Table};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// The programs of a router.
@@ -104,3 +104,19 @@ impl Kernel {
 
 /// The place of a configuration's [`Kernel`].
 pub(crate) type KernelSlot = Mutex<Option<Kernel>>;
+
+/// The packets with tickets that may still be in the router.
+#[derive(Debug, Default)]
+pub(crate) struct Passage {
+    /// The queues that the programs leave out, each with the element that sends the packets from it.
+    pub paths: Vec<(u32, u32)>,
+    pub waiting: VecDeque<Waiting>,
+}
+
+/// Packets that have been passed on together.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub tickets: Vec<Ticket>,
+    /// For each path, the number of packets that its last element has finished when these packets are gone.
+    pub until: Vec<u64>,
+}

@@ -7,10 +7,10 @@
 //! downstream of output 1, in the same order as if packets were pushed one by one.
 
 use crate::compiled::Compiled;
+use crate::kernel::Passage;
 use crate::mail::Mail;
 use crate::node::{Body, NONE, Node, Rest};
 use crate::observed::Observed;
-use crate::passage::Passage;
 use crate::profile::Sampler;
 use crate::quanta::Quanta;
 use crate::shared::Shared;

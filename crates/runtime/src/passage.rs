@@ -2,28 +2,11 @@
 //! Notes when packets that have come up from the kernel have left the router, so that no later packet overtakes them there
 //! ([`castanet_kernel::order`]).
 
+use crate::kernel::Waiting;
 use crate::nodes::Nodes;
 use castanet_element::run_loop::Core;
-use castanet_kernel::order::Ticket;
 use castanet_lang::flat::PortRef;
 use castanet_spec::Capability;
-use std::collections::VecDeque;
-
-/// The packets with tickets that may still be in the router.
-#[derive(Debug, Default)]
-pub(crate) struct Passage {
-    /// The queues that the programs leave out, each with the element that sends the packets from it.
-    pub paths: Vec<(u32, u32)>,
-    waiting: VecDeque<Waiting>,
-}
-
-/// Packets that have been passed on together.
-#[derive(Debug)]
-struct Waiting {
-    tickets: Vec<Ticket>,
-    /// For each path, the number of packets that its last element has finished when these packets are gone.
-    until: Vec<u64>,
-}
 
 impl Nodes {
     /// Notes the queues that the programs leave out. Forgets tickets: later ones of the same slots stand for them.
