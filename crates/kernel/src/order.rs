@@ -7,7 +7,7 @@
 //! or were lost. When both counters are equal, nothing is on its way up: the next packet opens the entry, and stays in the kernel like
 //! all that follow.
 //!
-//! Under overload the counters would never become equal. So beyond [`LIMIT`] numbers that are not done, packets are dropped, as a full ring would
+//! Under overload the counters would never become equal. So if 1,024 numbers are not done, packets are dropped, as a full ring would
 //! drop them, until the counters are equal.
 //!
 //! Entries share slots: a packet may go up, or be dropped under overload, because of another entry. Devices whose numbers differ by a

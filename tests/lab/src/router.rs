@@ -150,7 +150,7 @@ impl Router {
 
 /// Whether the router answers at a control socket. The name of the socket is then removed.
 fn answers(socket: &Path) -> bool {
-    let answer = || {
+    let answer = || -> std::io::Result<bool> {
         let mut stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
         stream.write_all(b"READ version\r\n")?;
@@ -158,7 +158,7 @@ fn answers(socket: &Path) -> bool {
         // The first line is a greeting.
         Ok(lines.nth(1).transpose()?.is_some_and(|line| line.starts_with("200")))
     };
-    let answered = answer().unwrap_or_else(|_: std::io::Error| false);
+    let answered = answer().unwrap_or(false);
     if answered {
         let _ = std::fs::remove_file(socket);
     }

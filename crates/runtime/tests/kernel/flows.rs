@@ -31,7 +31,7 @@ fn frame(random: &mut Random) -> (&'static str, Vec<u8>) {
                 2 => 0x11,
                 3 => 0x04,
                 4 => 0,
-                n => 0x10 | 8 * (n as u8 & 1),
+                n => 0x10 | (8 * (n as u8 & 1)),
             };
             let rest = [0, 0, 0, 7, 0, 0, 0, 9, 0x50, flags, 1, 0, random.below(256) as u8, 7, 0, 0];
             [&sport[..], &dport, &rest].concat()
