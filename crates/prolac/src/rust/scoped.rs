@@ -175,7 +175,7 @@ impl Search<'_> {
             }
             K::Assign { place, op: None, value } => {
                 place.operands().into_iter().for_each(|part| visit(part, Position::Base));
-                // What a constructor is given is older than its object.
+                // The arguments of a constructor are older than its object.
                 let own = matches!(&place.kind, K::Field { base, .. } if matches!(base.kind, K::SelfPtr));
                 let is_older = own && is_argument(value, given);
                 visit(value, if is_older { Position::Passed } else { Position::Other });

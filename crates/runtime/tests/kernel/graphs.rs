@@ -27,7 +27,7 @@ pub struct Graph {
     writes: Vec<(u64, usize, String)>,
 }
 
-/// What packets are before the first random element.
+/// The kinds of packets before the first random element.
 const BEGINNINGS: [&[&str]; 8] = [
     &[],
     &["Strip(14)", "CheckIPHeader"],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all connections share.
+//! The data that all connections share.
 
 use super::outbox::Outbox;
 use super::sequence::Sequence;
