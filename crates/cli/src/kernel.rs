@@ -16,7 +16,7 @@ use clap::ValueEnum;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a router receives and sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -93,10 +93,7 @@ struct Entries(Arc<ProgramMap>, Option<Arc<Slots>>);
 struct Slots {
     map: ProgramMap,
     words: SharedWords,
-    /// The next slot that an entry gets.
-    next: AtomicU32,
-    /// For each slot and device, the last number that an entry was given.
-    raised: Mutex<BTreeMap<u32, u64>>,
+    given: Mutex<order::Slots>,
 }
 
 impl Slots {
@@ -104,35 +101,34 @@ impl Slots {
         let shape = MapShape { kind: MapKind::Shared, key: 4, value: order::TABLE, entries: 1 };
         let map = ProgramMap::new(device, shape)?;
         let words = map.words(device)?;
-        Ok(Slots { map, words, next: AtomicU32::new(0), raised: Mutex::default() })
+        Ok(Slots { map, words, given: Mutex::default() })
     }
-    /// A number in an entry of the table of slots.
+    fn take(&self) -> u32 {
+        self.given.lock().take(&mut Words(&self.words))
+    }
+}
+
+/// The table of slots in memory that programs share.
+struct Words<'a>(&'a SharedWords);
+
+impl Words<'_> {
+    /// A number in an entry.
     fn word(&self, index: u32, at: i32) -> Option<&AtomicU64> {
         let byte = index.checked_mul(order::ENTRY)?.checked_add_signed(at)?;
-        self.words.words().get(byte as usize / 8)
+        self.0.words().get(byte as usize / 8)
     }
-    /// Returns a slot for an entry that is about to be set. The entry waits until a later packet that goes up has left the router.
-    fn take(&self) -> u32 {
-        let slot = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut raised = self.raised.lock();
-        for index in order::indices(slot) {
-            let Some(sent) = self.word(index, order::at::SENT) else { continue };
-            let before = sent.fetch_add(1, Ordering::SeqCst);
-            if raised.insert(index, before + 1) == Some(before)
-                && let Some(done) = self.word(index, order::at::DONE)
-            {
-                // No packet has gone up since the last entry was given this slot. Only the new number needs to be waited for, because
-                // everything that is on its way up precedes the next packet.
-                done.store(before, Ordering::SeqCst);
-            }
-        }
-        slot
+}
+
+impl order::Counters for Words<'_> {
+    fn raise(&mut self, index: u32) -> u64 {
+        self.word(index, order::at::SENT).map_or(0, |sent| sent.fetch_add(1, Ordering::SeqCst))
     }
-    fn finish(&self, ticket: Ticket) {
-        if let Some(done) = self.word(ticket.index, order::at::DONE)
-            && ticket.is_after(done.load(Ordering::Relaxed) as u32)
-        {
-            done.store(ticket.number.into(), Ordering::SeqCst);
+    fn done(&self, index: u32) -> u64 {
+        self.word(index, order::at::DONE).map_or(0, |done| done.load(Ordering::Relaxed))
+    }
+    fn set_done(&mut self, index: u32, number: u64) {
+        if let Some(done) = self.word(index, order::at::DONE) {
+            done.store(number, Ordering::SeqCst);
         }
     }
 }
@@ -308,7 +304,7 @@ impl KernelDriver for Kernel {
     }
     fn finish(&self, tickets: &[Ticket]) {
         if let Some(slots) = &self.0.lock().slots {
-            tickets.iter().for_each(|t| slots.finish(*t));
+            tickets.iter().for_each(|t| t.finish(&mut Words(&slots.words)));
         }
     }
     fn counts(&self) -> Vec<(Counter, u64)> {

@@ -212,6 +212,10 @@ impl Emitter<'_> {
     /// Calls a function of the kernel, of which the result is a value.
     fn call(&mut self, function: i32, to: Value) {
         self.out.call(function);
+        self.keep(to);
+    }
+    /// Puts the number in register [`FIRST`] where the value belongs.
+    fn keep(&mut self, to: Value) {
         let r = self.write(to);
         self.out.copy(r, FIRST);
         self.written(to);
@@ -325,17 +329,13 @@ impl Emitter<'_> {
                 let offset = self.read(offset, SECOND);
                 self.out.map_value(FIRST, MapName::Slots);
                 self.out.push(code::ALU64 | code::ADD | code::REGISTER, FIRST, offset, 0, 0);
-                let r = self.write(to);
-                self.out.copy(r, FIRST);
-                self.written(to);
+                self.keep(to);
             }
             Step::Increment { to, base, offset } => {
                 let base = self.base(base);
                 self.out.constant(FIRST, 1);
                 self.out.push(code::ATOMIC | code::DW, base, FIRST, offset, code::FETCH);
-                let r = self.write(to);
-                self.out.copy(r, FIRST);
-                self.written(to);
+                self.keep(to);
             }
             Step::Time { to } => self.call(helper::KTIME_COARSE, to),
             Step::Random { to } => self.call(helper::RANDOM, to),

@@ -13,6 +13,8 @@
 //! Entries share slots: a packet may go up, or be dropped under overload, because of another entry. Devices whose numbers differ by a
 //! multiple of [`DEVICES`] share counters too; between them, order is not kept.
 
+use std::collections::BTreeMap;
+
 /// The number of slots.
 pub const SLOTS: u32 = 1024;
 /// The number of devices that are told apart.
@@ -58,7 +60,7 @@ pub struct Ticket {
 
 impl Ticket {
     /// Whether the packet went up after the one with another number.
-    pub fn is_after(self, number: u32) -> bool {
+    fn is_after(self, number: u32) -> bool {
         self.number.wrapping_sub(number).cast_signed() > 0
     }
 }
@@ -83,7 +85,51 @@ pub fn open(value: &[u8]) -> Vec<u8> {
 }
 
 /// The indices of a slot in the table of slots, one for each device.
-pub fn indices(slot: u32) -> std::ops::Range<u32> {
+fn indices(slot: u32) -> std::ops::Range<u32> {
     let first = slot % SLOTS * DEVICES;
     first..first + DEVICES
+}
+
+/// The table of slots, as user level sees it.
+pub trait Counters {
+    /// Adds 1 to the counter *sent* with an index, in one step. Returns the number before.
+    fn raise(&mut self, index: u32) -> u64;
+    /// The counter *done* with an index.
+    fn done(&self, index: u32) -> u64;
+    /// Sets the counter *done* with an index.
+    fn set_done(&mut self, index: u32, number: u64);
+}
+
+/// Gives slots to entries.
+#[derive(Clone, Debug, Default)]
+pub struct Slots {
+    next: u32,
+    /// For each index, the last number that an entry was given.
+    raised: BTreeMap<u32, u64>,
+}
+
+impl Slots {
+    /// Returns a slot for an entry that is about to be set. The entry waits until a later packet that goes up has left the router.
+    pub fn take(&mut self, counters: &mut dyn Counters) -> u32 {
+        let slot = self.next;
+        self.next = slot.wrapping_add(1);
+        for index in indices(slot) {
+            let before = counters.raise(index);
+            if self.raised.insert(index, before.wrapping_add(1)) == Some(before) {
+                // No packet has gone up since the last entry was given this slot. Only the new number needs to be waited for, because
+                // everything that is on its way up precedes the next packet.
+                counters.set_done(index, before);
+            }
+        }
+        slot
+    }
+}
+
+impl Ticket {
+    /// Notes that the packet has left the router.
+    pub fn finish(self, counters: &mut dyn Counters) {
+        if self.is_after(counters.done(self.index) as u32) {
+            counters.set_done(self.index, self.number.into());
+        }
+    }
 }

@@ -14,4 +14,8 @@ pub trait Table: Send + Sync {
     /// The time in nanoseconds that programs see ([`Code::time`](crate::Code::time)) when `now` is the time of the router. Only a
     /// table in a simulated kernel needs `now`.
     fn time(&self, now: i64) -> u64;
+    /// The nanoseconds since a time that programs have noted. `now` is the time of the router.
+    fn age(&self, noted: u64, now: i64) -> i64 {
+        i64::try_from(self.time(now).saturating_sub(noted)).unwrap_or(i64::MAX)
+    }
 }

@@ -32,8 +32,9 @@ impl Nodes {
     /// Takes the tickets of packets that have been passed on, and notes those that have left the router.
     #[cold]
     pub(crate) fn pass_tickets(&mut self, core: &mut Core) {
-        let paths = self.passage.paths.clone();
+        let paths = std::mem::take(&mut self.passage.paths);
         let progress: Vec<(u64, u64)> = paths.iter().map(|p| self.progress(core, *p)).collect();
+        self.passage.paths = paths;
         let tickets = core.take_tickets();
         if !tickets.is_empty() {
             let until = progress.iter().map(|(finished, held)| finished.wrapping_add(*held)).collect();

@@ -256,7 +256,13 @@ impl Store {
     /// Whether the timeout and the guarantee of a flow are over if it had its last packet at the time `last`.
     #[inline(always)]
     fn is_over(&self, f: &Flow, last: i64, now: i64) -> bool {
-        self.class_of(f).is_none_or(|c| now.saturating_sub(last) >= c.timeout.max(c.guarantee))
+        now.saturating_sub(last) >= self.lifetime(f)
+    }
+    /// How long a flow lives without packets, in nanoseconds.
+    #[inline(always)]
+    fn lifetime(&self, f: &Flow) -> i64 {
+        // A flow whose class is not known has expired.
+        self.class_of(f).map_or(i64::MIN, |c| c.timeout.max(c.guarantee))
     }
     /// Returns the flow with an index.
     #[inline(always)]

@@ -58,8 +58,8 @@ struct Side {
     programs: HashMap<String, Vec<Instruction>>,
     counters: Vec<Vec<Counter>>,
     devices: Vec<String>,
-    /// The next slot of ordered tables.
-    next: u32,
+    /// Gives slots to entries of ordered tables.
+    slots: order::Slots,
     /// The number of frames that elements of former programs have discarded.
     discarded: u64,
     /// Frames that came up, and frames that did not.
@@ -148,16 +148,31 @@ const SLOTS: usize = 3;
 const ONLY: [u8; 4] = [0; 4];
 
 impl Side {
-    /// Changes a number in the table of slots.
-    fn change_slot(&mut self, index: u32, at: i32, change: impl FnOnce(u64) -> u64) {
+    /// Changes a number in the table of slots. Returns the number before.
+    fn change_slot(&mut self, index: u32, at: i32, change: impl FnOnce(u64) -> u64) -> u64 {
         let start = (index * order::ENTRY) as usize + at as usize;
         let value = self.machine.maps[SLOTS].get_mut(&ONLY).unwrap();
         let word = &mut value[start..start + 8];
-        let changed = change(u64::from_ne_bytes((&*word).try_into().unwrap()));
-        word.copy_from_slice(&changed.to_ne_bytes());
+        let before = u64::from_ne_bytes((&*word).try_into().unwrap());
+        word.copy_from_slice(&change(before).to_ne_bytes());
         if let Some(real) = &self.real {
             real.maps[SLOTS].as_ref().unwrap().map().set(&ONLY, value).unwrap();
         }
+        before
+    }
+}
+
+impl order::Counters for Side {
+    fn raise(&mut self, index: u32) -> u64 {
+        self.change_slot(index, order::at::SENT, |n| n + 1)
+    }
+    fn done(&self, index: u32) -> u64 {
+        let start = (index * order::ENTRY) as usize + order::at::DONE as usize;
+        let value = self.machine.maps[SLOTS].get(&ONLY).unwrap();
+        u64::from_ne_bytes(value[start..start + 8].try_into().unwrap())
+    }
+    fn set_done(&mut self, index: u32, number: u64) {
+        self.change_slot(index, order::at::DONE, |_| number);
     }
 }
 
@@ -166,9 +181,9 @@ impl Table for Entries {
         let mut side = self.0.0.kernel.lock().unwrap();
         let mut value = value.to_vec();
         if self.2 {
-            let slot = side.next;
-            side.next += 1;
-            order::indices(slot).for_each(|i| side.change_slot(i, order::at::SENT, |n| n + 1));
+            let mut slots = std::mem::take(&mut side.slots);
+            let slot = slots.take(&mut *side);
+            side.slots = slots;
             value = order::closed(&value, slot);
         }
         let value = &value[..];
@@ -223,7 +238,7 @@ impl KernelDriver for World {
         }
         (side.ways, side.executed) = (old.ways, old.executed);
         side.machine.limit = 1_000_000;
-        side.next = old.next;
+        side.slots = std::mem::take(&mut old.slots);
         side.names = vec![MapName::Counters, MapName::Sockets, MapName::Devices, MapName::Slots];
         side.machine.maps = vec![
             Map::per_cpu_array(1, 8 * shared.counters.len().max(1)),
@@ -295,12 +310,7 @@ impl KernelDriver for World {
     }
     fn finish(&self, tickets: &[Ticket]) {
         let mut side = self.0.kernel.lock().unwrap();
-        for ticket in tickets {
-            side.change_slot(ticket.index, order::at::DONE, |done| match ticket.is_after(done as u32) {
-                true => ticket.number.into(),
-                false => done,
-            });
-        }
+        tickets.iter().for_each(|t| t.finish(&mut *side));
     }
     fn counts(&self) -> Vec<(Counter, u64)> {
         let side = self.0.kernel.lock().unwrap();

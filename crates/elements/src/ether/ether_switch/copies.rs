@@ -93,8 +93,7 @@ impl Copies {
         let entry = self.table.get(&key(address));
         let heard = entry.and_then(|e| Some(u64::from_ne_bytes(*e.first_chunk()?)));
         if let Some(heard) = heard {
-            let age = i64::try_from(self.table.time(now).saturating_sub(heard)).unwrap_or(i64::MAX);
-            addresses.hear(address, now.saturating_sub(age));
+            addresses.hear(address, now.saturating_sub(self.table.age(heard, now)));
         }
     }
 

@@ -128,7 +128,7 @@ impl Store {
     /// Copies a direction of a flow, again if there is a copy. Returns false if the kernel has no room.
     fn copy(&mut self, place: u32, reply: bool, now: Option<i64>) -> bool {
         let Some(f) = self.flow(place) else { return false };
-        let limit = self.class_of(f).map_or(0, |c| c.timeout.max(c.guarantee));
+        let limit = self.lifetime(f).max(0);
         let done = self.copies_of(f).is_some_and(|(_, table)| {
             let last = now.map_or(0, |now| table.time(now));
             table.set(&key(f.tuples[usize::from(reply)], f.proto), &copy(f, reply, last, limit))
@@ -201,13 +201,12 @@ impl Store {
         let (_, table) = self.copies_of(f).filter(|_| f.copied & mark(reply) != 0)?;
         let copy = table.get(&key(f.tuples[usize::from(reply)], f.proto))?;
         let last = copy.get(at::LAST as usize..)?.first_chunk().map(|b| u64::from_ne_bytes(*b))?;
-        (last > 0).then(|| i64::try_from(table.time(now).saturating_sub(last)).unwrap_or(i64::MAX))
+        (last > 0).then(|| table.age(last, now))
     }
 
     /// Whether a copy is too old for the kernel to use, because the flow may have expired.
     fn is_stale(&self, f: &Flow, reply: bool, now: i64) -> bool {
-        let limit = self.class_of(f).map_or(0, |c| c.timeout.max(c.guarantee));
-        self.age(f, reply, now).is_none_or(|age| age >= limit)
+        self.age(f, reply, now).is_none_or(|age| age >= self.lifetime(f))
     }
 
     /// Notes the time of the last packet of a flow in the kernel. Returns whether it is later than the time known before.
