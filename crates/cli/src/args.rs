@@ -212,6 +212,8 @@ pub struct Run {
     /// the same, and the elements that can run in the kernel run there, at the driver of the device.
     #[arg(long, value_enum, value_name = "DRIVER", default_value_t)]
     pub driver: crate::kernel::Driver,
+    #[command(flatten)]
+    pub pin: crate::kernel::Pin,
     /// Bind worker 0 to the first of these processors, worker 1 to the second: `2,3`, `0-3`.
     #[arg(long, value_name = "LIST", conflicts_with = "affinity")]
     pub cpus: Option<String>,

@@ -3,11 +3,12 @@
 //! possible, as click-install and click-uninstall did with a router in the kernel.
 
 use crate::args::Configuration;
-use crate::kernel::Driver;
+use crate::kernel::{Driver, Pin};
 use crate::load::complain;
 use castanet_control::Client;
 use castanet_control::client::Address;
 use castanet_io::device::owner::{Fate, Owner};
+use castanet_io::device::xdp::{DEFAULT_FOLDER, remove_left};
 use clap::{Args, ValueEnum as _};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
@@ -46,6 +47,8 @@ pub struct Install {
     #[arg(long, value_name = "DIR")]
     pub mount: Option<PathBuf>,
     #[command(flatten)]
+    pub pin: Pin,
+    #[command(flatten)]
     pub place: Place,
 }
 
@@ -83,6 +86,30 @@ impl Place {
     }
     fn pid(&self) -> PathBuf {
         self.state.join("pid")
+    }
+    /// The file that names the folder of `--pin`.
+    fn pin(&self) -> PathBuf {
+        self.state.join("pin")
+    }
+    /// Ends the programs of an installed router that has died. Returns whether there were any.
+    fn end_left(&self) -> Result<bool, String> {
+        let named = std::fs::read_to_string(self.pin()).ok().map(|t| PathBuf::from(t.trim_end_matches('\n')));
+        let folder = named.unwrap_or_else(|| DEFAULT_FOLDER.into());
+        let left = remove_left(&folder).map_err(|e| e.to_string())?;
+        if let Some(dropped) = left {
+            println!(
+                "uninstalled: the router had died, and its programs ended now; they have dropped {dropped} packets that \
+                 needed it"
+            );
+            self.forget();
+        }
+        Ok(left.is_some())
+    }
+    /// Removes the files that are about a router which runs.
+    fn forget(&self) {
+        for file in [self.pid(), self.pin()] {
+            let _ = std::fs::remove_file(file);
+        }
     }
     /// A connection to the installed router, if there is one.
     fn client(&self) -> Option<Client> {
@@ -129,7 +156,13 @@ pub fn main(a: &Install) -> ExitCode {
 pub fn uninstall_main(a: &Uninstall) -> ExitCode {
     done(match a.place.client() {
         Some(client) => uninstall(&a.place, client),
-        None => Err(format!("no router is installed: nothing listens at {}", a.place.socket().display())),
+        None => match a.place.end_left() {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                Err(format!("no router is installed: nothing listens at {}", a.place.socket().display()))
+            }
+            Err(e) => Err(e),
+        },
     })
 }
 
@@ -170,10 +203,17 @@ fn install(a: &Install) -> Result<(), String> {
     if let Some(mount) = &a.mount {
         command.arg("--mount").arg(mount);
     }
+    if let Some(folder) = &a.pin.pin {
+        command.arg(format!("--pin={}", folder.display()));
+    }
     command.args(words(&a.configuration)).stdin(Stdio::null()).stdout(log).stderr(errors);
     let mut child = command.spawn().map_err(|e| failed(Path::new("/proc/self/exe"), e))?;
     std::fs::write(place.pid(), format!("{}\n", child.id())).map_err(|e| failed(&place.pid(), e))?;
     started(place, &mut child)?;
+    if let Some(folder) = &a.pin.pin {
+        let text = format!("{}\n", folder.display());
+        std::fs::write(place.pin(), text).map_err(|e| failed(&place.pin(), e))?;
+    }
     print!("{}", place.messages());
     println!("installed; 'castanet ctl {}' talks to it", place.socket().display());
     Ok(())
@@ -241,7 +281,7 @@ fn uninstall(place: &Place, mut client: Client) -> Result<(), String> {
             return Err("the router does not end".into());
         }
     }
-    let _ = std::fs::remove_file(place.pid());
+    place.forget();
     println!("uninstalled");
     Ok(())
 }

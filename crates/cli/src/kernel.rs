@@ -6,15 +6,17 @@ use castanet_element::kernel::{Counter, Instruction, MapName, Table};
 use castanet_graph::Graph;
 use castanet_io::device::DeviceError;
 use castanet_io::device::xdp::{
-    MapKind, MapShape, ProgramMap, SharedWords, check_program, program_time, run_plain, run_program,
+    DEFAULT_FOLDER, MapKind, MapShape, ProgramMap, SharedWords, check_program, pin_in, program_time,
+    run_plain, run_program, take_over,
 };
 use castanet_lang::Flat;
 use castanet_lang::args;
 use castanet_runtime::kernel::{Fill, KernelDriver, Programs};
 use castanet_spec::ClassSpecs;
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -59,9 +61,42 @@ fn with_method_xdp(flat: &mut Flat) {
     }
 }
 
+/// The option that keeps programs in the kernel alive.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Pin {
+    /// With the driver xdp: if the router dies, its programs in the kernel go on, and drop and count the packets that need the router.
+    /// The next router with the same folder takes over. DIR is a folder of the BPF file system [default: /sys/fs/bpf/castanet].
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_FOLDER)]
+    pub pin: Option<PathBuf>,
+}
+
+impl Pin {
+    /// Makes the programs of this process outlive it, if that is wanted. Call it before privileges are dropped.
+    ///
+    /// # Errors
+    /// When the driver has no programs, or the folder cannot be used.
+    pub fn start(&self, driver: Driver) -> Result<Option<&Path>, String> {
+        let Some(folder) = &self.pin else { return Ok(None) };
+        if driver != Driver::Xdp {
+            return Err("--pin keeps the programs of --driver xdp alive; say that, too".into());
+        }
+        pin_in(folder).map_err(|e| format!("--pin: {e}"))?;
+        Ok(Some(folder))
+    }
+}
+
 /// The programs of a router in the kernel.
 #[derive(Default)]
 pub struct Kernel(Mutex<State>);
+
+impl Kernel {
+    /// Ends the programs of a router that has died, where the first ones of this router have not replaced them (`--pin`). Returns the number of
+    /// packets that those have dropped because they could not go up; `None` if there were none.
+    pub fn take_over(&self) -> Option<u64> {
+        let devices = self.0.lock().loaded.as_ref().map_or(Vec::new(), |l| l.devices_with_programs());
+        take_over(&devices)
+    }
+}
 
 #[derive(Default)]
 struct State {
@@ -179,7 +214,13 @@ impl Loaded {
     }
     /// Makes all devices run their programs.
     fn run(&self, tables: &BTreeMap<(u32, u32), Arc<ProgramMap>>) -> Result<(), DeviceError> {
-        self.each(tables, run_program)
+        self.each(tables, run_program)?;
+        // The first counters are those of packets that could not go up, one for each program.
+        let first = self.programs.first().map_or("", |p| p.0.as_str());
+        self.counts.pin(first, u32::try_from(self.programs.len()).unwrap_or(u32::MAX))
+    }
+    fn devices_with_programs(&self) -> Vec<String> {
+        self.programs.iter().map(|p| p.0.clone()).collect()
     }
     /// The numbers that the programs have counted.
     fn counts(&self) -> Vec<(Counter, u64)> {
@@ -265,7 +306,7 @@ impl State {
         });
         match done {
             Ok(next) => {
-                let devices: Vec<String> = next.programs.iter().map(|p| p.0.clone()).collect();
+                let devices = next.devices_with_programs();
                 let counted = self.end(&devices);
                 self.loaded = Some(next);
                 Ok(counted)

@@ -3,6 +3,7 @@
 //! before packets move.
 
 use crate::load::complain;
+use castanet_io::device::xdp::pin_for_router;
 use castanet_io::{opener, privilege};
 use clap::Args;
 use nix::unistd::{Uid, User};
@@ -11,6 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -38,6 +40,9 @@ pub struct Opener {
     /// The devices that later requests may open.
     #[arg(long, value_delimiter = ',')]
     devices: Option<Vec<String>>,
+    /// The folder in which the programs of the router are pinned.
+    #[arg(long)]
+    pin: Option<PathBuf>,
     /// The process ID of the router.
     router: u32,
 }
@@ -60,11 +65,11 @@ pub struct Held {
 
 impl Privileges {
     /// Starts the process that opens devices, if this process has the privileges to open any. Call it before
-    /// the configuration is built.
+    /// the configuration is built. Programs are pinned in the folder `pin`.
     ///
     /// # Errors
     /// When the user does not exist, or the process cannot be started.
-    pub fn start(&self) -> Result<Held, String> {
+    pub fn start(&self, pin: Option<&Path>) -> Result<Held, String> {
         let user = self.user.as_deref().map(user).transpose()?;
         if self.keep_privileges {
             return Ok(Held { user: None, keep: true });
@@ -79,6 +84,9 @@ impl Privileges {
         command.arg(OPENER);
         if let Some(devices) = &self.devices {
             command.arg(format!("--devices={}", devices.join(",")));
+        }
+        if let Some(folder) = pin {
+            command.arg("--pin").arg(folder);
         }
         command.arg("--").arg(std::process::id().to_string());
         // The process that opens devices gets its own process group, so that Ctrl-C reaches the router only. It ends by
@@ -160,5 +168,8 @@ fn serve_until_end(args: &Opener) -> std::io::Result<()> {
     let line: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned()?;
     let null = std::fs::File::open("/dev/null")?;
     rustix::stdio::dup2_stdin(null)?;
+    if let Some(folder) = &args.pin {
+        pin_for_router(folder);
+    }
     opener::serve(&line, args.devices.clone(), args.router)
 }

@@ -15,6 +15,7 @@ use crate::{live, requests, summary};
 use castanet_element::build::of_router;
 use castanet_element::{Classes, Clock};
 use castanet_graph::Graph;
+use castanet_io::device::xdp::end_pins;
 use castanet_jit::When;
 use castanet_lang::{Diagnostic, Sources, Unknown};
 use castanet_runtime::compiled::LoadCode;
@@ -102,7 +103,9 @@ fn options(args: &Run, name: &str, text: &str) -> Result<Options, String> {
 
 /// Runs a configuration with the classes in this program, then prints handlers and a summary.
 pub fn main(args: &Run, built_in: BuiltIn) -> ExitCode {
-    match run(args, built_in) {
+    let ran = run(args, built_in);
+    end_pins();
+    match ran {
         Ok(code) => code,
         Err(e) => {
             complain(&e);
@@ -135,7 +138,8 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     }
     let options = options(args, &source.name, &loaded.text)?;
     let workers = options.workers;
-    let held = args.privileges.start()?;
+    let pin = args.pin.start(args.driver)?;
+    let held = args.privileges.start(pin)?;
     let Loaded { sources, graph, mut diagnostics, classes, .. } = loaded;
     let graph = args.driver.apply(graph, classes.as_ref());
     // Click runs configurations with wrong packet types, and its users' configurations have to run here.
@@ -147,7 +151,13 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     show(&sources, &diagnostics, args.configuration.json);
     let Some(mut router) = built else { return Ok(ExitCode::FAILURE) };
     if args.driver == Driver::Xdp {
-        router.start_in_kernel(Arc::new(Kernel::default())).map_err(|e| format!("--driver xdp: {e}"))?;
+        let kernel = Arc::new(Kernel::default());
+        router.start_in_kernel(kernel.clone()).map_err(|e| format!("--driver xdp: {e}"))?;
+        if let Some(dropped) = kernel.take_over() {
+            complain(&format!(
+                "--pin: took over from a router that has died; its programs have dropped {dropped} packets that needed it"
+            ));
+        }
     }
     let running = router.running().clone();
     let context = Context {

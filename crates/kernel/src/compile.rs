@@ -5,7 +5,7 @@
 //! several states has several fragments of code. Most of what elements would test or store at run time is decided here.
 
 use crate::code::{Code, Lowered, Refused, Shared};
-use crate::emit::emit;
+use crate::emit::{emit, emit_passage};
 use crate::instruction::Instruction;
 use crate::registers::{Place, assign};
 use crate::state::State;
@@ -159,6 +159,19 @@ impl Router {
         let program = router.try_compile(network, (element, device), reasons)?;
         *self = router;
         Ok(program)
+    }
+
+    /// Makes the counters of packets that cannot go up the first ones, one for each element that receives.
+    pub fn count_losses(&mut self, elements: impl Iterator<Item = u32>, reasons: Reasons) {
+        self.shared.counters.extend(elements.map(|element| vec![lost(element, reasons)]));
+    }
+
+    /// Makes the program that passes all frames to user level as they are, for the device that `element` receives from.
+    ///
+    /// # Errors
+    /// The router has too many counters.
+    pub fn passage(&mut self, element: u32, reasons: Reasons) -> Result<Program, Refused> {
+        emit_passage(self, (element, reasons))
     }
 
     fn try_compile(

@@ -73,6 +73,22 @@ pub(crate) fn emit(
     Ok(Program { instructions, maps, elements })
 }
 
+/// Makes the program that passes all frames to user level as they are.
+pub(crate) fn emit_passage(
+    router: &mut Router,
+    (element, reasons): (u32, Reasons),
+) -> Result<Program, Refused> {
+    let mut out = Out { assembly: Assembly::default(), router, tails: Vec::new(), lost: 0 };
+    out.lost = out.counter(lost(element, reasons));
+    out.begin();
+    let lost = out.target(Tail::Lost);
+    out.to_socket(lost);
+    out.tail(0);
+    out.assembly.link()?;
+    let Assembly { instructions, maps, .. } = out.assembly;
+    Ok(Program { instructions, maps, elements: BTreeMap::new() })
+}
+
 impl Out<'_> {
     /// The number of a counter.
     fn counter(&mut self, counter: Counter) -> u32 {
@@ -288,6 +304,12 @@ impl Out<'_> {
             at += 4;
         }
         a.store_constant(1, at, handover::last(mark, length.cast_unsigned()).cast_signed(), Size::Word);
+        self.to_socket(lost);
+    }
+
+    /// Passes the frame to the socket of the queue.
+    fn to_socket(&mut self, lost: Target) {
+        let a = &mut self.assembly;
         a.map(1, MapName::Sockets);
         a.load(2, CONTEXT, context::QUEUE.into(), Size::Word);
         a.constant(3, result::DROP);

@@ -71,10 +71,15 @@ impl View<'_> {
             .collect();
         let mut all = Programs::default();
         (all.router.mark, all.router.generation) = (mark, generation);
+        all.router.count_losses(sources.iter().map(|s| s.0), REASONS);
         for (number, (element, device)) in (0..).zip(sources) {
             match all.router.compile(self, (element, number), REASONS) {
                 Ok(program) => all.programs.push((element, device, program)),
                 Err(Refused(why)) => {
+                    // A program of its own counts the packets that cannot go up.
+                    if let Ok(program) = all.router.passage(element, REASONS) {
+                        all.programs.push((element, device, program));
+                    }
                     all.refused.insert(element, why);
                 }
             }

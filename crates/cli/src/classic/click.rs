@@ -252,7 +252,7 @@ fn run(mut s: Settings, built_in: BuiltIn) -> u8 {
         }
     };
     let available = built_in.available(s.input.clickpath.as_deref());
-    let held = match Privileges::default().start() {
+    let held = match Privileges::default().start(None) {
         Ok(held) => held,
         Err(e) => {
             say(&format!("{}: {e}", ABOUT.name));

@@ -6,7 +6,7 @@ use super::input::print;
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
 use crate::args::Configuration;
 use crate::install::{Install, Place, Uninstall};
-use crate::kernel::Driver;
+use crate::kernel::{Driver, Pin};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -85,7 +85,8 @@ fn read(words: Vec<OsString>) -> Result<Option<Install>, Wrong> {
             Word::Option(..) => {}
         }
     }
-    Ok(Some(Install { configuration, hot, driver: Driver::Xdp, mount: None, place: place() }))
+    let pin = Pin::default();
+    Ok(Some(Install { configuration, hot, driver: Driver::Xdp, mount: None, pin, place: place() }))
 }
 
 /// Runs as `click-uninstall`.

@@ -12,7 +12,7 @@ use castanet_runtime::Options;
 
 /// Runs the configuration until its packets have been followed or it stops.
 pub fn trace(a: &Trace) -> Result<(), Failure> {
-    let held = a.privileges.start()?;
+    let held = a.privileges.start(None)?;
     let source = Source::file(&a.router, Vec::new())?;
     let available = BuiltIn::all().available(None);
     let Loaded { sources, graph, mut diagnostics, classes, text, .. } =

@@ -10,7 +10,7 @@ mod serve;
 
 pub use serve::serve;
 
-use crate::device::xdp::{LOAD, MapShape, XdpMode};
+use crate::device::xdp::{LOAD, MapShape, PIN, XdpMode};
 use crate::device::{DeviceError, OPEN_SOCKET, Setup};
 use castanet_kernel::Instruction;
 use parking_lot::Mutex;
@@ -179,6 +179,14 @@ impl Client {
         let (text, fd) = self.ask_for_fd(name, LOAD, &Request::XdpMap { device: name.to_owned(), shape })?;
         let number = text.parse().map_err(|_| DeviceError::from_errno(name, LOAD, Errno::BADMSG))?;
         Ok((number, fd))
+    }
+    /// Keeps a map of counters alive if the router dies.
+    pub(crate) fn pin(&self, name: &str, map: u32, devices: u32) -> Result<(), DeviceError> {
+        self.ask(name, PIN, &Request::XdpPin { map, devices }).map(drop)
+    }
+    /// Ends that programs are kept alive if the router dies.
+    pub(crate) fn unpin(&self) -> Result<(), DeviceError> {
+        self.ask("devices", PIN, &Request::XdpUnpin).map(drop)
     }
     /// Loads a program. Maps have their numbers; 0 is the map of the device's sockets. The device of the attachment runs the
     /// program if `runs`.

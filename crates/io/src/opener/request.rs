@@ -40,6 +40,10 @@ pub enum Request {
     XdpLoad { attachment: u32, runs: bool },
     /// Make the device of an attachment run the plain program again.
     XdpPlain { attachment: u32 },
+    /// Keep a map of counters alive if the router dies. The first `devices` counters are of packets that could not go up.
+    XdpPin { map: u32, devices: u32 },
+    /// Keep no programs alive.
+    XdpUnpin,
     /// Open a raw socket for an IP protocol.
     Raw { protocol: u8 },
     /// The first configuration is ready. Later requests are checked against the list of allowed devices.
@@ -148,6 +152,8 @@ impl Request {
                 format!("xdp-load {attachment} {}", if *runs { "run" } else { "check" })
             }
             Request::XdpPlain { attachment } => format!("xdp-plain {attachment}"),
+            Request::XdpPin { map, devices } => format!("xdp-pin {map} {devices}"),
+            Request::XdpUnpin => "xdp-unpin".into(),
             Request::Raw { protocol } => format!("raw {protocol}"),
             Request::Seal => "seal".into(),
         }
@@ -172,6 +178,10 @@ impl Request {
                 queue: q.parse().ok()?,
                 socket: s.parse().ok()?,
             },
+            ["xdp-pin", map, devices] => {
+                Request::XdpPin { map: map.parse().ok()?, devices: devices.parse().ok()? }
+            }
+            ["xdp-unpin"] => Request::XdpUnpin,
             ["xdp-forget", n] => Request::XdpForget { number: n.parse().ok()? },
             ["xdp-map", d, kind, key, value, entries] => Request::XdpMap {
                 device: device(d)?,
@@ -208,6 +218,8 @@ impl Request {
             | Request::Raise { device } => Some(device),
             Request::XdpStart { .. }
             | Request::XdpForget { .. }
+            | Request::XdpPin { .. }
+            | Request::XdpUnpin
             | Request::XdpCode { .. }
             | Request::XdpLoad { .. }
             | Request::XdpPlain { .. }

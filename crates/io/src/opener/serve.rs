@@ -4,7 +4,7 @@
 use super::LONGEST;
 use super::request::{Reply, Request};
 use crate::device::owner::Owner;
-use crate::device::xdp::{self, Attachment, LOAD, Map, XdpMode, with_maps};
+use crate::device::xdp::{self, Attachment, LOAD, Map, PIN, XdpMode, with_maps};
 use crate::device::{
     DeviceError, OPEN_SOCKET, Shield, Tun, TunOptions, index, open_socket, set_up, take_away,
 };
@@ -75,27 +75,10 @@ pub fn serve(fd: &OwnedFd, devices: Option<Vec<String>>, router: u32) -> std::io
         sockets: HashMap::new(),
         last: 0,
     };
-    let mut bytes = [0; LONGEST];
-    loop {
-        let n = match recv(fd, &mut bytes[..], RecvFlags::empty()) {
-            Ok((0, _)) => return Ok(()),
-            Ok((n, _)) => n,
-            Err(Errno::INTR) => continue,
-            // The router was killed before it read all answers.
-            Err(Errno::CONNRESET) => return Ok(()),
-            Err(e) => return Err(e.into()),
-        };
-        let text = std::str::from_utf8(bytes.get(..n).unwrap_or_default()).unwrap_or_default();
-        let (reply, given) = match Request::parse(text) {
-            Some(request) => opener.answer(&request),
-            None => (Reply::Refused("unknown request".into()), Given::Nothing),
-        };
-        match answer(fd, &reply, &given) {
-            Ok(()) => {}
-            Err(Errno::PIPE | Errno::CONNRESET) => return Ok(()),
-            Err(e) => return Err(e.into()),
-        }
-    }
+    let served = opener.serve(fd);
+    // A router that ends in order has ended its attachments before. Those of one that dies end with this process, unless they are pinned.
+    std::mem::forget(std::mem::take(&mut opener.attachments));
+    served
 }
 
 fn answer(fd: &OwnedFd, reply: &Reply, given: &Given) -> Result<(), Errno> {
@@ -115,6 +98,31 @@ fn answer(fd: &OwnedFd, reply: &Reply, given: &Given) -> Result<(), Errno> {
 }
 
 impl Opener {
+    /// Answers requests until the process at the other end of the connection ends.
+    fn serve(&mut self, fd: &OwnedFd) -> std::io::Result<()> {
+        let mut bytes = [0; LONGEST];
+        loop {
+            let n = match recv(fd, &mut bytes[..], RecvFlags::empty()) {
+                Ok((0, _)) => return Ok(()),
+                Ok((n, _)) => n,
+                Err(Errno::INTR) => continue,
+                // The router was killed before it read all answers.
+                Err(Errno::CONNRESET) => return Ok(()),
+                Err(e) => return Err(e.into()),
+            };
+            let text = std::str::from_utf8(bytes.get(..n).unwrap_or_default()).unwrap_or_default();
+            let (reply, given) = match Request::parse(text) {
+                Some(request) => self.answer(&request),
+                None => (Reply::Refused("unknown request".into()), Given::Nothing),
+            };
+            match answer(fd, &reply, &given) {
+                Ok(()) => {}
+                Err(Errno::PIPE | Errno::CONNRESET) => return Ok(()),
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
     /// Returns why a request is refused, or `None` if it is allowed.
     fn objection(&mut self, request: &Request) -> Option<String> {
         if matches!(request, Request::Raw { .. }) {
@@ -207,6 +215,15 @@ impl Opener {
                 let found = self.attachments.get(attachment).zip(self.sockets.get(socket));
                 let done = found.ok_or(Errno::BADF).and_then(|(a, s)| a.set(*queue, s.as_fd()));
                 done.map(nothing).map_err(|e| DeviceError::from_errno("devices", "pass frames", e))
+            }
+            Request::XdpPin { map, devices } => {
+                let done = self.maps.get(map).ok_or(Errno::BADF);
+                let done = done.and_then(|m| xdp::pin_counts(m.fd(), *devices));
+                done.map(nothing).map_err(|e| DeviceError::from_errno("devices", PIN, e))
+            }
+            Request::XdpUnpin => {
+                xdp::end_for_router();
+                Ok(nothing(()))
             }
             Request::XdpForget { number } => {
                 self.attachments.remove(number);

@@ -29,6 +29,8 @@ fn all() -> Vec<Request> {
         Request::XdpAttach { device: device(), queues: 4 },
         Request::XdpStart { attachment: 1, queue: 2, socket: 3 },
         Request::XdpForget { number: 9 },
+        Request::XdpPin { map: 3, devices: 2 },
+        Request::XdpUnpin,
         Request::Raw { protocol: 1 },
         Request::Seal,
     ]
@@ -70,7 +72,7 @@ fn errors_come_back_as_they_were() {
 
 proptest! {
     #[test]
-    fn no_text_does_harm(text in ".{0,80}", words in prop::collection::vec("(packet|tun|setup|raise|xdp-attach|xdp-start|xdp-forget|xdp-socket|-|[0-9.]{1,8}|eth0|tap)", 0..9)) {
+    fn no_text_does_harm(text in ".{0,80}", words in prop::collection::vec("(packet|tun|setup|raise|xdp-attach|xdp-start|xdp-forget|xdp-socket|xdp-pin|xdp-unpin|-|[0-9.]{1,8}|eth0|tap)", 0..9)) {
         for text in [text, words.join(" ")] {
             if let Some(request) = Request::parse(&text) {
                 prop_assert_eq!(Request::parse(&request.text()), Some(request));
@@ -111,6 +113,8 @@ fn later_configurations_get_no_more_than_the_listed_devices() {
     // Numbers of nothing.
     assert!(client.start("listed", 1, 0, 2).is_err());
     client.forget("listed", 7).unwrap();
+    assert!(client.pin("listed", 7, 1).is_err());
+    client.unpin().unwrap();
     // Without a list of devices, later configurations may use any device.
     let client = opener(None);
     client.ask("", "", &Request::Seal).unwrap();

@@ -31,7 +31,7 @@ pub enum MapKind {
 
 impl MapKind {
     /// The number of the kind in bpf(2).
-    fn number(self) -> u32 {
+    pub(super) fn number(self) -> u32 {
         match self {
             MapKind::Counters => 6,
             MapKind::Devices => 14,

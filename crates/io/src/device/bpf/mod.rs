@@ -4,10 +4,12 @@
 #![allow(unsafe_code)]
 
 mod map;
+mod pin;
 mod shared;
 
 pub use castanet_kernel::Instruction as Operation;
 pub use map::{Map, MapKind, MapShape};
+pub use pin::{counters as pinned_counters, device_of, pin, pinned};
 pub use shared::SharedWords;
 
 use rustix::io::Errno;

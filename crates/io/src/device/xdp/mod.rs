@@ -10,6 +10,7 @@
 //! other end of a veth pair, for example) must complete them itself.
 
 mod attached;
+mod pins;
 mod port;
 mod program;
 mod receiver;
@@ -21,8 +22,10 @@ mod sys;
 
 pub use super::bpf::{Map, MapKind, MapShape, SharedWords, XdpMode};
 pub use attached::{AttachedProgram, ObservedProgram};
+pub use pins::{DEFAULT_FOLDER, end as end_pins, is_pinned, pin_for_router, pin_in, remove_left, take_over};
+pub(crate) use pins::{end_for_router, pin_counts};
 pub(crate) use port::open_own as open_socket;
-pub(crate) use program::{LOAD, with_maps};
+pub(crate) use program::{LOAD, PIN, with_maps};
 pub use program::{ProgramMap, Trial, check_program, program_time, run_plain, run_program};
 pub use receiver::{LostFrame, XdpReceiver};
 pub use sender::XdpSender;

@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// The action that errors name when loading fails.
 pub(crate) const LOAD: &str = "load its XDP program";
 
+/// The action that errors name when pinning fails.
+pub(crate) const PIN: &str = "keep its XDP program alive";
+
 /// The time in nanoseconds on the clock that programs read.
 pub fn program_time() -> u64 {
     let now = clock_gettime(ClockId::MonotonicCoarse);
@@ -63,6 +66,22 @@ impl ProgramMap {
     pub fn words(&self, device: &str) -> Result<SharedWords, DeviceError> {
         SharedWords::of(&self.map)
             .map_err(|e| DeviceError::from_errno(device, "map data of its XDP program", e))
+    }
+    /// Keeps the map alive if the router dies, instead of the one before, where that is wanted. The first numbers of the map's value are counts of
+    /// packets that could not go up, one for each of `devices` devices.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or the process that opens devices does.
+    pub fn pin(&self, device: &str, devices: u32) -> Result<(), DeviceError> {
+        if !super::is_pinned() {
+            return Ok(());
+        }
+        match (self.number, opener::client()) {
+            (Some(number), Some(opener)) => opener.pin(device, number, devices),
+            _ => {
+                super::pin_counts(self.map.fd(), devices).map_err(|e| DeviceError::from_errno(device, PIN, e))
+            }
+        }
     }
     /// The map.
     pub fn map(&self) -> &Map {
@@ -240,13 +259,13 @@ impl Attachment {
         if !runs {
             return Ok(());
         }
-        program.replace(self.link()).map_err(|e| DeviceError::from_errno(device, LOAD, e))
+        self.run(&program).map_err(|e| DeviceError::from_errno(device, LOAD, e))
     }
     /// Makes the device run the plain program.
     pub(crate) fn replace_by_plain(&self, device: &str) -> Result<(), DeviceError> {
         let plain = plain(self.sockets().as_raw_fd());
         let program = Program::load_for_fragments(&plain);
-        let done = program.and_then(|p| p.replace(self.link()));
+        let done = program.and_then(|p| self.run(&p));
         done.map_err(|e| DeviceError::from_errno(device, LOAD, e))
     }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The XDP program that passes the frames of a device to AF_XDP sockets.
 
+use super::pins::{self, DEFAULT_FOLDER, PinnedLink};
 use super::registry::Registry;
 use crate::device::bpf::{Operation, Program, SocketMap, XdpMode};
 use crate::device::error::{ATTACHES, DeviceError, wanted};
-use crate::device::xdp_program;
+use crate::device::{facts, xdp_program};
 use crate::opener;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -45,10 +46,13 @@ pub(crate) struct Attachment {
     map: SocketMap,
     link: OwnedFd,
     pub mode: XdpMode,
+    /// The file that keeps the attachment alive if this process dies.
+    pin: Option<PinnedLink>,
 }
 
 impl Attachment {
-    /// Attaches the program to a device: in its driver if that can run XDP programs, otherwise in generic mode.
+    /// Attaches the program to a device: in its driver if that can run XDP programs, otherwise in generic mode. If a router that
+    /// has died has left its attachment, that one goes on with its program until this one replaces it.
     pub fn new(name: &str, index: u32, queues: u32) -> Result<Attachment, DeviceError> {
         let failed = |e| match e {
             Errno::PERM | Errno::ACCESS => DeviceError::NotPermitted {
@@ -59,11 +63,15 @@ impl Attachment {
             Errno::BUSY | Errno::EXIST => DeviceError::Invalid {
                 name: name.to_owned(),
                 what: format!(
-                    "another XDP program is attached already{}; end the program that attached it, or try: ip link set \
-                     {name} xdp off (in generic mode: xdpgeneric off)",
+                    "another XDP program is attached already{}; end the program that attached it, or try: {}",
                     match xdp_program(name) {
                         Ok(Some(id)) => format!(" (ID {id})"),
                         _ => String::new(),
+                    },
+                    match pins::has_left(name) {
+                        true =>
+                            format!("castanet uninstall (a router that has died left it in {DEFAULT_FOLDER})"),
+                        false => format!("ip link set {name} xdp off (in generic mode: xdpgeneric off)"),
                     }
                 ),
             },
@@ -73,23 +81,35 @@ impl Attachment {
             e => DeviceError::from_errno(name, ATTACH, e),
         };
         let map = SocketMap::new(queues).map_err(failed)?;
+        if let Some((pin, link)) = PinnedLink::left(name, index) {
+            let mode = facts::link_info(name)?.xdp.unwrap_or(XdpMode::Driver);
+            return Ok(Attachment { map, link, mode, pin: Some(pin) });
+        }
         let program = Program::load_for_fragments(&plain(map.number())).map_err(failed)?;
+        let attached = |map, link: OwnedFd, mode| {
+            let pin = PinnedLink::new(name, link.as_fd()).map_err(failed)?;
+            Ok(Attachment { map, link, mode, pin })
+        };
         match program.attach_as_xdp(index, XdpMode::Driver) {
-            Ok(link) => return Ok(Attachment { map, link, mode: XdpMode::Driver }),
+            Ok(link) => return attached(map, link, XdpMode::Driver),
             // The driver cannot run XDP programs, or not now: for example, the MTU is too large for it.
             Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::RANGE | Errno::NOSPC | Errno::NOMEM) => {}
             Err(e) => return Err(failed(e)),
         }
         let link = program.attach_as_xdp(index, XdpMode::Generic).map_err(failed)?;
-        Ok(Attachment { map, link, mode: XdpMode::Generic })
+        attached(map, link, XdpMode::Generic)
+    }
+    /// Makes the device run a program instead of the one before.
+    pub fn run(&self, program: &Program) -> Result<(), Errno> {
+        program.replace(self.link.as_fd())?;
+        if let Some(pin) = &self.pin {
+            pin.runs();
+        }
+        Ok(())
     }
     /// The map of the sockets.
     pub fn sockets(&self) -> BorrowedFd<'_> {
         self.map.fd()
-    }
-    /// The attachment of the program to the device.
-    pub fn link(&self) -> BorrowedFd<'_> {
-        self.link.as_fd()
     }
     /// Makes the frames of a queue go to a socket.
     pub fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), Errno> {
