@@ -2,17 +2,17 @@
 //! The drivers of `castanet run`: how devices receive and send, and whether a part of the router runs in the kernel.
 
 use castanet_element::kernel::order::{self, Ticket};
-use castanet_element::kernel::{Counter, Instruction, MapName, Table};
+use castanet_element::kernel::{Counter, Instruction, MapName, Sender, Table};
 use castanet_graph::Graph;
 use castanet_io::device::DeviceError;
 use castanet_io::device::xdp::{
-    DEFAULT_FOLDER, MapKind, MapShape, ProgramMap, SharedWords, check_program, pin_in, program_time,
-    run_plain, run_program, take_over,
+    DEFAULT_FOLDER, MapKind, MapShape, ProgramMap, SendFailures, SharedWords, Watched, check_program, pin_in,
+    program_time, run_plain, run_program, take_over,
 };
 use castanet_lang::Flat;
 use castanet_lang::args;
 use castanet_runtime::kernel::{Fill, KernelDriver, Programs};
-use castanet_spec::ClassSpecs;
+use castanet_spec::{ClassSpecs, Reason};
 use clap::{Args, ValueEnum};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -86,14 +86,29 @@ impl Pin {
 }
 
 /// The programs of a router in the kernel.
-#[derive(Default)]
-pub struct Kernel(Mutex<State>);
+pub struct Kernel {
+    state: Mutex<State>,
+    /// Why frames that devices do not send are not counted.
+    uncounted: Option<String>,
+}
 
 impl Kernel {
+    /// The programs of a router that has none yet. Call it before privileges are dropped.
+    pub fn new() -> Kernel {
+        let (failures, uncounted) = match SendFailures::new() {
+            Ok(failures) => (Some(Arc::new(failures)), None),
+            Err(why) => (None, Some(why)),
+        };
+        Kernel { state: Mutex::new(State { failures, ..State::default() }), uncounted }
+    }
+    /// Why frames that devices do not send after the programs have passed them on count as sent; `None` if they count as drops.
+    pub fn uncounted(&self) -> Option<&str> {
+        self.uncounted.as_deref()
+    }
     /// Ends the programs of a router that has died, where the first ones of this router have not replaced them (`--pin`). Returns the number of
     /// packets that those have dropped because they could not go up; `None` if there were none.
     pub fn take_over(&self) -> Option<u64> {
-        let devices = self.0.lock().loaded.as_ref().map_or(Vec::new(), |l| l.devices_with_programs());
+        let devices = self.state.lock().loaded.as_ref().map_or(Vec::new(), Loaded::devices_with_programs);
         take_over(&devices)
     }
 }
@@ -104,6 +119,7 @@ struct State {
     loaded: Option<Loaded>,
     slots: Option<Arc<Slots>>,
     tables: BTreeMap<(u32, u32), Arc<ProgramMap>>,
+    failures: Option<Arc<SendFailures>>,
 }
 
 /// Tables with the elements that fill them, and their numbers in these elements.
@@ -117,6 +133,7 @@ struct Loaded {
     counts: ProgramMap,
     devices: ProgramMap,
     slots: Arc<Slots>,
+    unsent: Unsent,
     /// The programs, with the tables that they use.
     programs: Vec<(String, Vec<Instruction>, Vec<MapName>)>,
 }
@@ -225,7 +242,58 @@ impl Loaded {
     /// The numbers that the programs have counted.
     fn counts(&self) -> Vec<(Counter, u64)> {
         let sums = self.counts.map().sums().unwrap_or_default();
-        castanet_element::kernel::counts(&self.counters, sums)
+        let counted = castanet_element::kernel::counts(&self.counters, sums);
+        self.unsent.correct(counted)
+    }
+}
+
+/// Counts frames that devices have not sent although programs have passed them on.
+#[derive(Default)]
+struct Unsent(Option<(Arc<SendFailures>, Vec<(Sender, Watched)>)>);
+
+impl Unsent {
+    /// `map` has the devices of these names.
+    fn new(
+        failures: Arc<SendFailures>,
+        senders: &[Sender],
+        map: &ProgramMap,
+        names: &[String],
+    ) -> Result<Unsent, DeviceError> {
+        let watched = failures.watch(map, names)?;
+        // If several elements send by a device, the first one counts for all.
+        let first = |device: usize| senders.iter().find(|s| s.device as usize == device).cloned();
+        let watched = watched.into_iter().enumerate().filter_map(|(device, w)| Some((first(device)?, w)));
+        let watched = watched.collect();
+        Ok(Unsent(Some((failures, watched))))
+    }
+    /// Makes frames that were not sent drops.
+    fn correct(&self, counts: Vec<(Counter, u64)>) -> Vec<(Counter, u64)> {
+        let Some((failures, watched)) = &self.0 else { return counts };
+        let mut all: BTreeMap<Counter, u64> = counts.into_iter().collect();
+        for (sender, watched) in watched {
+            let unsent = failures.of(watched);
+            if unsent == 0 {
+                continue;
+            }
+            let e = sender.element;
+            let mut add = |counter, more: u64| {
+                let count = all.entry(counter).or_default();
+                *count = count.wrapping_add(more);
+            };
+            add(Counter::Dropped(e, Reason::SendFailed as u16), unsent);
+            add(Counter::Own(e, sender.unsent, 0), unsent);
+            add(Counter::Own(e, sender.sent, 0), unsent.wrapping_neg());
+            add(Counter::Left(e), unsent.wrapping_neg());
+        }
+        all.into_iter().collect()
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        if let Some((failures, watched)) = &self.0 {
+            watched.iter().for_each(|(_, w)| failures.forget(w));
+        }
     }
 }
 
@@ -251,6 +319,10 @@ impl State {
         let map = |kind, key, value, entries| ProgramMap::new(first, MapShape { kind, key, value, entries });
         let counts = map(MapKind::Counters, 4, 8 * shared.counters.len().max(1) as u32, 1)?;
         let devices = ProgramMap::of_devices(first, &shared.devices)?;
+        let unsent = match self.failures.clone() {
+            Some(failures) => Unsent::new(failures, &shared.senders, &devices, &shared.devices)?,
+            None => Unsent::default(),
+        };
         let slots = match &self.slots {
             Some(slots) => slots.clone(),
             None => self.slots.insert(Arc::new(Slots::new(first)?)).clone(),
@@ -274,6 +346,7 @@ impl State {
                 counts,
                 devices,
                 slots,
+                unsent,
                 programs: programs.collect(),
             },
             new,
@@ -338,17 +411,17 @@ impl KernelDriver for Kernel {
         anew: bool,
         fill: &mut Fill<'_>,
     ) -> Result<Vec<(Counter, u64)>, String> {
-        self.0.lock().install(programs, anew, fill).map_err(|e| e.to_string())
+        self.state.lock().install(programs, anew, fill).map_err(|e| e.to_string())
     }
     fn remove(&self) -> Vec<(Counter, u64)> {
-        self.0.lock().end(&[])
+        self.state.lock().end(&[])
     }
     fn finish(&self, tickets: &[Ticket]) {
-        if let Some(slots) = &self.0.lock().slots {
+        if let Some(slots) = &self.state.lock().slots {
             tickets.iter().for_each(|t| t.finish(&mut Words(&slots.words)));
         }
     }
     fn counts(&self) -> Vec<(Counter, u64)> {
-        self.0.lock().loaded.as_ref().map_or(Vec::new(), Loaded::counts)
+        self.state.lock().loaded.as_ref().map_or(Vec::new(), Loaded::counts)
     }
 }

@@ -151,8 +151,11 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     show(&sources, &diagnostics, args.configuration.json);
     let Some(mut router) = built else { return Ok(ExitCode::FAILURE) };
     if args.driver == Driver::Xdp {
-        let kernel = Arc::new(Kernel::default());
+        let kernel = Arc::new(Kernel::new());
         router.start_in_kernel(kernel.clone()).map_err(|e| format!("--driver xdp: {e}"))?;
+        if let Some(why) = kernel.uncounted() {
+            complain(&format!("--driver xdp: frames that a device does not send count as sent: {why}"));
+        }
         if let Some(dropped) = kernel.take_over() {
             complain(&format!(
                 "--pin: took over from a router that has died; its programs have dropped {dropped} packets that needed it"

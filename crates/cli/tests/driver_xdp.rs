@@ -5,7 +5,7 @@
 mod common;
 
 use castanet_testkit::host::Host;
-use castanet_testkit::namespace::{inside_with_bpf, run};
+use castanet_testkit::namespace::{has_tun, inside_with_bpf, run};
 use castanet_testkit::until;
 use common::BINARY;
 use common::live_xdp::{
@@ -119,6 +119,112 @@ fn swaps_of_the_kernel_part_lose_no_packet() {
         settle(&a, &socket);
         drop(live);
         until("the programs are detached", || !run("ip link show r0; ip link show r1").contains("xdp"));
+    });
+}
+
+#[test]
+fn frames_that_a_device_does_not_send_are_drops() {
+    inside_with_bpf("frames_that_a_device_does_not_send_are_drops", || {
+        if !has_xdp() {
+            return;
+        }
+        if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+            return println!("SKIP: the kernel does not tell its types");
+        }
+        let (a, b) = (add_host(0), add_host(1));
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let _live = start(&socket, &[], &router());
+        assert!(a.run("ping -c 1 -W 60 10.0.1.2").contains("1 received"));
+        settle(&a, &socket);
+        let counts = || [number(&socket, "two/ToDevice@7.drops"), number(&socket, "two/ToDevice@7.count")];
+        // Frames longer than the device's MTU, which the router does not know of, and frames to a device that does not receive by NAPI.
+        let losses = [
+            (
+                5,
+                "ip link set r1 mtu 1000",
+                "ip link set r1 mtu 1500",
+                "ping -q -c 5 -i 0.01 -s 1200 -W 0.1 10.0.1.2 || true",
+            ),
+            (
+                7,
+                "ethtool -K port gro off",
+                "ethtool -K port gro on",
+                "ping -q -c 7 -i 0.01 -W 0.1 10.0.1.2 || true",
+            ),
+        ];
+        for (number, cause, cure, traffic) in losses {
+            let does = |line: &str| if line.starts_with("ip") { run(line) } else { b.run(line) };
+            does(cause);
+            let [drops, sent] = counts();
+            assert!(a.run(traffic).contains(" 0 received"));
+            // Nothing else is sent to the device.
+            assert_eq!(counts(), [drops + number, sent], "{cause}");
+            let ledger = ctl(&socket, &["read", "ledger"]);
+            let line = ledger.lines().find(|l| l.starts_with("two/ToDevice@7\t")).unwrap();
+            let numbers: Vec<u64> = line.split('\t').skip(2).map(|n| n.parse().unwrap()).collect();
+            assert_eq!(numbers[3], drops + number, "{ledger}");
+            // A new program counts from where the former one has stopped.
+            ctl(&socket, &["write", "one/ttl.active", "false"]);
+            ctl(&socket, &["write", "one/ttl.active", "true"]);
+            assert_eq!(counts(), [drops + number, sent], "{cause}");
+            does(cure);
+            assert!(a.run("ping -c 1 -W 60 10.0.1.2").contains("1 received"));
+        }
+    });
+}
+
+#[test]
+fn the_host_gets_frames_back() {
+    inside_with_bpf("the_host_gets_frames_back", || {
+        if !has_xdp() || !has_tun() {
+            return;
+        }
+        let a = add_host(0);
+        run("ip address add 10.0.0.1/24 dev r0");
+        let folder = tempfile::tempdir().unwrap();
+        // The router counts the pings to the host, and passes them on.
+        let text = "FromDevice(r0, METHOD XDP) -> c :: Classifier(12/0800 23/01, -);
+            c [0] -> pings :: Counter -> to :: ToHost(r0); c [1] -> to;";
+        for (i, arguments) in
+            [&["--driver", "xdp"][..], &["--driver", "af-xdp"], &["--driver", "af-xdp", "--keep-privileges"]]
+                .into_iter()
+                .enumerate()
+        {
+            let socket = folder.path().join(i.to_string());
+            let live = common::live_xdp::start(&socket, arguments, text);
+            until("the host answers", || a.run("ping -c 1 -W 1 10.0.0.1 || true").contains("1 received"));
+            let before = number(&socket, "pings.count");
+            assert!(
+                a.run("ping -q -c 100 -i 0.001 -W 60 10.0.0.1").contains("100 received"),
+                "{arguments:?}"
+            );
+            assert_eq!(number(&socket, "pings.count") - before, 100, "{arguments:?}");
+            // Large frames, too, and those that the router itself has received before a hot swap.
+            assert!(a.run("ping -q -c 1 -s 1472 -W 60 10.0.0.1").contains("1 received"));
+            if i == 0 {
+                assert_eq!(came_up(&socket), 0, "{}", ctl(&socket, &["read", "kernel"]));
+            }
+            let file = folder.path().join("next.click");
+            std::fs::write(&file, text.replace("pings ::", "n :: Null -> pings ::")).unwrap();
+            ctl(&socket, &["swap", file.to_str().unwrap()]);
+            assert!(
+                a.run("ping -q -c 100 -i 0.001 -W 60 10.0.0.1").contains("100 received"),
+                "{arguments:?}"
+            );
+            assert_eq!(number(&socket, "to.drops"), 0);
+            drop(live);
+            until("the programs are detached", || !run("ip link show").contains("xdp"));
+            until("the TAP device is gone", || !run("ip link show").contains("tohost"));
+        }
+        // Without METHOD XDP, the host has the frames already.
+        let line = format!("{BINARY} run -q -e 'FromDevice(r0) -> ToHost(r0);'");
+        let out = Command::new("sh").args(["-c", &line]).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(
+            !out.status.success() && said.contains("no FromDevice that takes its frames from the host"),
+            "{said}"
+        );
     });
 }
 

@@ -132,6 +132,10 @@ pub trait Object: Lifecycle + Any + Send {
     fn finished(&self) -> u64 {
         0
     }
+    /// Calls [`InKernel::newly_lost`], if the class can run in the kernel.
+    fn newly_lost(&mut self) -> u64 {
+        0
+    }
 }
 
 /// Data that an element shares with its code in the kernel.
@@ -166,6 +170,10 @@ pub trait InKernel {
     fn counted(&mut self, name: &str, more: u64, now: i64) {}
     /// The number of packets that the element has sent or dropped at user level, if it sends packets to a device.
     fn finished(&self) -> u64 {
+        0
+    }
+    /// The number of packets that the kernel has lost on their way up to the element since the last call.
+    fn newly_lost(&mut self) -> u64 {
         0
     }
 }

@@ -77,6 +77,19 @@ impl TableSpec {
     }
 }
 
+/// An element that sends frames by a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sender {
+    /// The number of the device.
+    pub device: u32,
+    /// The element.
+    pub element: u32,
+    /// The element's count of sent packets.
+    pub sent: &'static str,
+    /// The element's count of packets that were not sent.
+    pub unsent: &'static str,
+}
+
 /// Collects what all programs of a router share, while elements are lowered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shared {
@@ -84,6 +97,8 @@ pub struct Shared {
     pub counters: Vec<Vec<Counter>>,
     /// The devices that frames leave by, by their numbers.
     pub devices: Vec<DeviceName>,
+    /// The elements that send.
+    pub senders: Vec<Sender>,
     /// The tables, with the elements that fill them and their numbers in these elements.
     pub tables: Vec<((u32, u32), TableSpec)>,
 }
@@ -128,6 +143,8 @@ pub struct Code<'a> {
     input: u32,
     /// The number of the device.
     device: u32,
+    /// The name of the device; empty if it is not known.
+    received_by: &'a str,
     connected: &'a [bool],
     reasons: Reasons,
     pub(crate) shared: &'a mut Shared,
@@ -152,7 +169,7 @@ impl<'a> Code<'a> {
     pub(crate) fn new(
         element: u32,
         input: u32,
-        (device, connected, reasons): (u32, &'a [bool], Reasons),
+        (device, received_by, connected, reasons): (u32, &'a str, &'a [bool], Reasons),
         state: &State,
         shared: &'a mut Shared,
     ) -> Code<'a> {
@@ -160,6 +177,7 @@ impl<'a> Code<'a> {
             element,
             input,
             device,
+            received_by,
             connected,
             reasons,
             shared,
@@ -194,6 +212,11 @@ impl<'a> Code<'a> {
     /// The state of the packet here.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// The name of the device that has received the packet.
+    pub fn received_by(&self) -> &str {
+        self.received_by
     }
 
     /// Whether an output is connected.

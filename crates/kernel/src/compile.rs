@@ -24,6 +24,10 @@ pub trait Network {
     /// # Errors
     /// The element cannot run in the kernel: why.
     fn lower(&self, element: u32, input: u32, code: &mut Code<'_>) -> Lowered;
+    /// The device that an element receives from.
+    fn receives(&self, _element: u32) -> Option<&str> {
+        None
+    }
     /// The number of outputs of an element.
     fn outputs(&self, element: u32) -> usize;
     /// The element and the input that an output leads to. For a pull output, the element that pulls.
@@ -135,6 +139,7 @@ pub(crate) enum Way {
 struct Compiler<'a> {
     network: &'a dyn Network,
     device: u32,
+    received_by: &'a str,
     router: &'a mut Router,
     reasons: Reasons,
     fragments: Vec<Fragment>,
@@ -183,6 +188,7 @@ impl Router {
         let mut compiler = Compiler {
             network,
             device,
+            received_by: network.receives(element).unwrap_or(""),
             router: self,
             reasons,
             fragments: Vec::new(),
@@ -263,7 +269,7 @@ impl Compiler<'_> {
         let mut code = Code::new(
             element,
             input,
-            (self.device, &connected, self.reasons),
+            (self.device, self.received_by, &connected, self.reasons),
             state,
             &mut self.router.shared,
         );

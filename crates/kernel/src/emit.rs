@@ -79,7 +79,11 @@ pub(crate) fn emit_passage(
     (element, reasons): (u32, Reasons),
 ) -> Result<Program, Refused> {
     let mut out = Out { assembly: Assembly::default(), router, tails: Vec::new(), lost: 0 };
+    // Packets enter the router at user level, so those that are lost have not entered it before.
     out.lost = out.counter(lost(element, reasons));
+    if let Some(together) = out.router.shared.counters.get_mut(out.lost as usize) {
+        together.push(Counter::Entered(element));
+    }
     out.begin();
     let lost = out.target(Tail::Lost);
     out.to_socket(lost);

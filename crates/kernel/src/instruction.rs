@@ -143,6 +143,10 @@ pub mod helper {
     pub const RANDOM: i32 = 7;
     /// Moves the start of the frame.
     pub const ADJUST_HEAD: i32 = 44;
+    /// Redirects a frame to the ingress or the egress of a device.
+    pub const REDIRECT: i32 = 23;
+    /// Reads the kernel's memory.
+    pub const PROBE_READ_KERNEL: i32 = 113;
     /// Redirects the frame by a map of devices or sockets.
     pub const REDIRECT_MAP: i32 = 51;
     /// Moves the start of the metadata before the frame.

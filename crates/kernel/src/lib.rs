@@ -19,7 +19,7 @@ mod state;
 mod step;
 mod table;
 
-pub use code::{Code, DeviceName, Lowered, Refused, Shared, TableKind, TableSpec};
+pub use code::{Code, DeviceName, Lowered, Refused, Sender, Shared, TableKind, TableSpec};
 pub use compile::{Network, Point, Program, Reasons, Report, Router};
 pub use instruction::Instruction;
 pub use state::{ANNOTATIONS, State};

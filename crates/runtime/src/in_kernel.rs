@@ -115,6 +115,9 @@ impl Network for View<'_> {
             None => Err("it is on another worker".into()),
         }
     }
+    fn receives(&self, element: u32) -> Option<&str> {
+        self.objects.get(element as usize).copied().flatten()?.receives()
+    }
     fn outputs(&self, element: u32) -> usize {
         self.graph.outputs(element as usize)
     }
@@ -208,6 +211,21 @@ impl Nodes {
             None => return,
         };
         self.add_new_counts(core, counts);
+        let receivers: Vec<(u32, bool)> = match &*shared.kernel.lock() {
+            Some(k) => {
+                let refused = |e| k.programs.refused.contains_key(&e);
+                k.programs.programs.iter().map(|p| (p.0, refused(p.0))).collect()
+            }
+            None => return,
+        };
+        for (element, refused) in receivers {
+            let Some(Ok(lost)) = self.with(core, element, |e, _| e.newly_lost()) else { continue };
+            core.count_drops(element, Reason::NoBuffer, lost);
+            if refused {
+                // The program has not counted them as entered.
+                core.count_entry(element, Entry::Entered, lost);
+            }
+        }
     }
 
     /// Adds the part of counts that was not added yet.

@@ -68,6 +68,9 @@ pub fn object_impl(ident: &Ident, parts: &Parts<'_>, kernel: bool) -> TokenStrea
             fn finished(&self) -> u64 {
                 ::castanet_element::InKernel::finished(&#own)
             }
+            fn newly_lost(&mut self) -> u64 {
+                ::castanet_element::InKernel::newly_lost(&mut #own)
+            }
         }
     });
     let (read_args, write_args) = args_access(parts);

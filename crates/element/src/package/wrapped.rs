@@ -218,6 +218,9 @@ impl<T: Inner + ?Sized + 'static, W: Wrap> Object for Wrapped<T, W> {
     fn finished(&self) -> u64 {
         self.wrap.call(|| self.inner.finished())
     }
+    fn newly_lost(&mut self) -> u64 {
+        self.wrap.call(|| self.inner.newly_lost())
+    }
 }
 
 impl<T: Inner + ?Sized + 'static, W: Wrap> Lifecycle for Wrapped<T, W> {

@@ -45,7 +45,7 @@ pub fn send(code: &mut Code<'_>, device: &str) -> Lowered {
     // The kernel sends no frames without an Ethernet header.
     let short = code.label();
     code.need(14, short);
-    code.send(device, "count");
+    code.send(device, "count", "drops");
     code.bind(short);
     code.count("drops");
     code.next_or(1, Reason::SendFailed as u16);

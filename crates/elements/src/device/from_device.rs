@@ -13,6 +13,7 @@ mod source;
 use super::back::{self, Ether};
 use super::claims::{ROUTER, claim, claim_method};
 use super::come_up::come_up;
+use super::from_host::HostDevices;
 use super::intake::{Intake, ipv4_header};
 use super::xdp::{Users, remarks};
 use crate::handover::Left;
@@ -137,6 +138,8 @@ pub struct FromDevice {
     patience: u32,
     /// The number of frames that the kernel dropped at earlier sockets of this element. Those sockets are closed now.
     drops_before: u64,
+    /// How many of these and of the open source's are already counted as drops.
+    counted_drops: u64,
     link: LinkType,
     /// The points at which packets come up, while a program of the kernel processes the frames first.
     points: Option<Arc<Points>>,
@@ -148,6 +151,9 @@ impl Build for FromDevice {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         args.check_method()?;
         claim_method(&args.devname.0, args.is_xdp(), cx)?;
+        if args.is_xdp() {
+            HostDevices::get(&args.devname.0, cx).take_frames();
+        }
         // A wrong filter is a configuration error, even if the device does not exist.
         let filter = args.bpf_filter.as_deref().unwrap_or("").trim().to_string();
         filter::compile(&filter, LinkType::ETHERNET, cx.arg_cx())?;
@@ -184,6 +190,7 @@ impl Build for FromDevice {
             received: false,
             patience: 0,
             drops_before: 0,
+            counted_drops: 0,
             link: LinkType::ETHERNET,
             points: None,
             member,
@@ -332,6 +339,12 @@ impl FromDevice {
         cx.schedule();
     }
 
+    /// The number of frames that the kernel has dropped because they were not read in time.
+    fn all_drops(&mut self) -> u64 {
+        let now = self.open.as_mut().map_or(0, |o| o.source.drops());
+        self.drops_before.saturating_add(now)
+    }
+
     /// Replaces the current socket. Frames that arrived just before the device went down or vanished are emitted first.
     fn replace(&mut self, source: Source, cx: &mut Cx<'_>) {
         if let Some(Open { source: mut old, watches }) = self.open.take() {
@@ -409,7 +422,7 @@ impl Lifecycle for FromDevice {
         }
         match &self.points {
             // A program in the kernel has counted these frames as entered.
-            Some(_) => cx.count_drops(Reason::NoBuffer, self.drops_before),
+            Some(_) => cx.count_drops(Reason::NoBuffer, self.drops_before.saturating_sub(self.counted_drops)),
             None => cx.missed(self.drops_before),
         }
         self.shield = None;

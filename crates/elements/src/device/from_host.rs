@@ -13,6 +13,7 @@ use castanet_wire::ether::EtherAddr;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The maximum number of packets that one turn emits.
@@ -24,14 +25,29 @@ const DEFAULT_MTU: u32 = 2048;
 pub(super) struct HostDevice {
     wanted: OnceLock<Wanted>,
     tun: Mutex<Option<Arc<Tun>>>,
+    /// Whether a FromDevice with METHOD XDP takes the frames of a device with this name from the host.
+    taken: AtomicBool,
 }
 
 impl HostDevice {
     /// Returns the settings of the device, or an error if no FromHost element defines them.
     pub(super) fn check(&self, name: &str) -> Result<&Wanted, ElementError> {
         self.wanted.get().ok_or_else(|| {
-            format!("no FromHost element for '{name}'\n  help: FromHost({name}) makes the device that ToHost({name}) uses").into()
+            format!(
+                "no FromHost element for '{name}', and no FromDevice that takes its frames from the host\n  help: FromHost({name}) \
+                 makes the device that ToHost({name}) uses; to give back frames of an existing device, let FromDevice({name}, METHOD XDP) \
+                 take them"
+            )
+            .into()
         })
+    }
+    /// Notes that an element takes the frames of a device with this name from the host.
+    pub(super) fn take_frames(&self) {
+        self.taken.store(true, Ordering::Relaxed);
+    }
+    /// Whether ToHost gives frames back to a device that exists without FromHost.
+    pub(super) fn gives_back(&self) -> bool {
+        self.wanted.get().is_none() && self.taken.load(Ordering::Relaxed)
     }
     fn tun(&self) -> MutexGuard<'_, Option<Arc<Tun>>> {
         self.tun.lock()

@@ -6,6 +6,7 @@
 //! - [`xdp`] receives and sends frames around the host's network stack.
 //! - [`LiveSender`] makes the kernel generate and send frames, faster than a program could.
 //! - [`Tun`] creates a device whose other end is this program.
+//! - [`HostPort`] gives frames back to the host that METHOD XDP has taken from it.
 //! - [`info`] returns addresses, MTU and state of a device, and [`set_up`] sets them.
 //! - [`Shield`] hides the received frames of a device from the host's own stack.
 //! - [`VnetHeader`] describes the outstanding offloads of a frame: checksum and segmentation. [`complete`] and
@@ -13,11 +14,13 @@
 
 mod abilities;
 mod bpf;
+mod btf;
 mod error;
 mod ethtool;
 mod facts;
 mod filter;
 mod frame;
+mod host_port;
 mod live;
 mod netlink;
 pub mod owner;
@@ -46,6 +49,8 @@ pub use facts::{
 };
 pub use filter::Instruction;
 pub use frame::{Frame, FrameKind};
+pub use host_port::HostPort;
+pub(crate) use host_port::{GIVE_BACK, open as open_host_port};
 pub use live::{LIVE_FLOWS, LiveFrame, LiveSender};
 pub(crate) use packet::open_socket;
 pub use packet::{PacketOptions, PacketSocket};

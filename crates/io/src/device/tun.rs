@@ -120,6 +120,10 @@ impl Tun {
         Ok(Tun { name: text(&request.name), queues })
     }
 
+    /// The device with this name, of which another process has opened a queue.
+    pub(crate) fn of(name: &str, queue: OwnedFd) -> Tun {
+        Tun { name: name.to_owned(), queues: vec![Arc::new(queue)] }
+    }
     /// The name of the device.
     pub fn name(&self) -> &str {
         &self.name

@@ -11,7 +11,7 @@ mod serve;
 pub use serve::serve;
 
 use crate::device::xdp::{LOAD, MapShape, PIN, XdpMode};
-use crate::device::{DeviceError, OPEN_SOCKET, Setup};
+use crate::device::{DeviceError, GIVE_BACK, OPEN_SOCKET, Setup, Tun};
 use castanet_kernel::Instruction;
 use parking_lot::Mutex;
 use request::{Reply, Request};
@@ -210,6 +210,14 @@ impl Client {
     /// Ends an attachment, or closes the other process's descriptor of an AF_XDP socket.
     pub(crate) fn forget(&self, name: &str, number: u32) -> Result<(), DeviceError> {
         self.ask(name, "detach an XDP program", &Request::XdpForget { number }).map(drop)
+    }
+    /// Requests a TAP device whose frames the host gets as if `name` had received them. Returns its number and the device.
+    pub(crate) fn host_port(&self, name: &str) -> Result<(u32, Tun), DeviceError> {
+        let request = Request::HostPort { device: name.to_owned() };
+        let (text, fd) = self.ask_for_fd(name, GIVE_BACK, &request)?;
+        let found = text.split_once(' ').and_then(|(n, tap)| Some((n.parse().ok()?, tap)));
+        let (number, tap) = found.ok_or_else(|| DeviceError::from_errno(name, GIVE_BACK, Errno::BADMSG))?;
+        Ok((number, Tun::of(tap, fd)))
     }
     /// Requests a raw socket for an IP protocol.
     pub(crate) fn raw(&self, protocol: u8) -> Result<OwnedFd, DeviceError> {

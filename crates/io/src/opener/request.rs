@@ -44,6 +44,8 @@ pub enum Request {
     XdpPin { map: u32, devices: u32 },
     /// Keep no programs alive.
     XdpUnpin,
+    /// Make a TAP device whose frames the host gets as if the device had received them.
+    HostPort { device: String },
     /// Open a raw socket for an IP protocol.
     Raw { protocol: u8 },
     /// The first configuration is ready. Later requests are checked against the list of allowed devices.
@@ -154,6 +156,7 @@ impl Request {
             Request::XdpPlain { attachment } => format!("xdp-plain {attachment}"),
             Request::XdpPin { map, devices } => format!("xdp-pin {map} {devices}"),
             Request::XdpUnpin => "xdp-unpin".into(),
+            Request::HostPort { device } => format!("host-port {}", name(device)),
             Request::Raw { protocol } => format!("raw {protocol}"),
             Request::Seal => "seal".into(),
         }
@@ -199,6 +202,7 @@ impl Request {
                 Request::XdpLoad { attachment: a.parse().ok()?, runs: flag(way, "run", "check")? }
             }
             ["xdp-plain", a] => Request::XdpPlain { attachment: a.parse().ok()? },
+            ["host-port", d] => Request::HostPort { device: device(d)? },
             ["raw", p] => Request::Raw { protocol: p.parse().ok()? },
             ["seal"] => Request::Seal,
             _ => return None,
@@ -215,6 +219,7 @@ impl Request {
             | Request::XdpSocket { device }
             | Request::XdpAttach { device, .. }
             | Request::XdpMap { device, .. }
+            | Request::HostPort { device }
             | Request::Raise { device } => Some(device),
             Request::XdpStart { .. }
             | Request::XdpForget { .. }

@@ -6,7 +6,7 @@ use super::request::{Reply, Request};
 use crate::device::owner::Owner;
 use crate::device::xdp::{self, Attachment, LOAD, Map, PIN, XdpMode, with_maps};
 use crate::device::{
-    DeviceError, OPEN_SOCKET, Shield, Tun, TunOptions, index, open_socket, set_up, take_away,
+    DeviceError, OPEN_SOCKET, Shield, Tun, TunOptions, index, open_host_port, open_socket, set_up, take_away,
 };
 use crate::socket::open_raw_socket;
 use castanet_kernel::Instruction;
@@ -49,6 +49,8 @@ struct Opener {
     code: HashMap<u32, Vec<Instruction>>,
     /// Maps of programs. Programs that use them keep them alive.
     maps: HashMap<u32, Map>,
+    /// Programs at TAP devices, which redirect their frames to the host.
+    redirects: HashMap<u32, OwnedFd>,
     /// AF_XDP sockets of the router, of which this process needs a descriptor to pass frames to them.
     sockets: HashMap<u32, OwnedFd>,
     last: u32,
@@ -72,6 +74,7 @@ pub fn serve(fd: &OwnedFd, devices: Option<Vec<String>>, router: u32) -> std::io
         attachments: HashMap::new(),
         code: HashMap::new(),
         maps: HashMap::new(),
+        redirects: HashMap::new(),
         sockets: HashMap::new(),
         last: 0,
     };
@@ -230,6 +233,7 @@ impl Opener {
                 self.sockets.remove(number);
                 self.code.remove(number);
                 self.maps.remove(number);
+                self.redirects.remove(number);
                 Ok(nothing(()))
             }
             Request::XdpMap { device, shape } => {
@@ -268,6 +272,13 @@ impl Opener {
                 let missing = || DeviceError::from_errno("devices", LOAD, Errno::BADF);
                 let found = self.attachments.get(attachment).ok_or_else(missing)?;
                 found.replace_by_plain("devices").map(nothing)
+            }
+            Request::HostPort { device } => {
+                let (tun, link) = open_host_port(device)?;
+                let number = self.number();
+                self.redirects.insert(number, link);
+                let fd = tun.queues().first().cloned().map_or(Given::Nothing, Given::Shared);
+                Ok((format!("{number} {}", tun.name()), fd))
             }
             Request::Raw { protocol } => open_raw_socket(*protocol)
                 .map(|fd| (String::new(), Given::Fd(fd)))

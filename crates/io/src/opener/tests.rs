@@ -31,6 +31,7 @@ fn all() -> Vec<Request> {
         Request::XdpForget { number: 9 },
         Request::XdpPin { map: 3, devices: 2 },
         Request::XdpUnpin,
+        Request::HostPort { device: device() },
         Request::Raw { protocol: 1 },
         Request::Seal,
     ]
@@ -110,6 +111,8 @@ fn later_configurations_get_no_more_than_the_listed_devices() {
     assert!(matches!(client.raw(1), Err(DeviceError::Refused { .. })));
     assert!(matches!(client.xdp_socket("other"), Err(DeviceError::Refused { .. })));
     assert!(matches!(client.attach("other", 1), Err(DeviceError::Refused { .. })));
+    assert!(matches!(client.host_port("other"), Err(DeviceError::Refused { .. })));
+    assert!(matches!(client.host_port("listed"), Err(DeviceError::Missing { .. })));
     // Numbers of nothing.
     assert!(client.start("listed", 1, 0, 2).is_err());
     client.forget("listed", 7).unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts, and the ends of paths.
 
-use super::{Code, position};
+use super::{Code, Sender, position};
 use crate::state::State;
 use crate::step::{Counter, Exit, Operand, Step, Test, Value};
 
@@ -81,11 +81,14 @@ impl Code<'_> {
         self.exit(Exit::Drop);
     }
 
-    /// The packet leaves the router by a device, and 1 is added to a count that the element declares.
-    pub fn send(&mut self, device: &str, counted: &'static str) {
+    /// The packet leaves the router by a device, and 1 is added to the count `counted` that the element declares. If the device does not
+    /// send it after all, it is added to the count `unsent` instead.
+    pub fn send(&mut self, device: &str, counted: &'static str, unsent: &'static str) {
         let counters = vec![Counter::Own(self.element, counted, 0), Counter::Left(self.element)];
         let counter = position(&mut self.shared.counters, counters);
         let device = position(&mut self.shared.devices, device.to_string());
+        let sender = Sender { device, element: self.element, sent: counted, unsent };
+        position(&mut self.shared.senders, sender);
         let state = self.state.clone();
         self.exit(Exit::Send { device, counter, state });
     }
@@ -102,9 +105,9 @@ impl Code<'_> {
         self.next(last);
     }
 
-    /// The host's own network stack gets the packet.
-    pub fn host(&mut self) {
-        let counter = position(&mut self.shared.counters, vec![Counter::Left(self.element)]);
+    /// The host's own network stack gets the packet, as if the driver had passed it on. It counts as dropped for the reason with this number.
+    pub fn host(&mut self, reason: u16) {
+        let counter = position(&mut self.shared.counters, vec![Counter::Dropped(self.element, reason)]);
         let state = self.state.clone();
         self.exit(Exit::Host { counter, state });
     }

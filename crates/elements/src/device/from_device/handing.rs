@@ -50,6 +50,7 @@ impl FromDevice {
         (self.lost, self.ether) = (old.lost, old.ether);
         // The count moves with the socket, so that these drops are counted only once.
         self.drops_before = std::mem::take(&mut old.drops_before);
+        self.counted_drops = std::mem::take(&mut old.counted_drops);
         self.waiting.append(&mut old.waiting);
         self.from_old = self.waiting.len();
         if let Some(Open { watches, .. }) = self.open.take() {

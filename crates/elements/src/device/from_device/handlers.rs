@@ -9,8 +9,7 @@ impl FromDevice {
     /// Frames that the kernel dropped because the router did not read them in time.
     #[read(unit = "packets")]
     pub(in crate::device) fn kernel_drops(&mut self) -> Counted {
-        let now = self.open.as_mut().map_or(0, |o| o.source.drops());
-        Counted(self.drops_before.saturating_add(now))
+        Counted(self.all_drops())
     }
     /// How frames are received: `packet socket`, or by XDP, for example `xdp driver copy 1 queue`. `driver` says that the
     /// device's driver runs the XDP program, `generic` that the kernel does so later. `zero-copy` says that the device

@@ -26,6 +26,11 @@ impl InKernel for FromDevice {
             self.points = Some(points);
         }
     }
+    fn newly_lost(&mut self) -> u64 {
+        let now = self.all_drops();
+        let before = std::mem::replace(&mut self.counted_drops, now);
+        now.saturating_sub(before)
+    }
     fn receives(&self) -> Option<&str> {
         self.args.is_xdp().then_some(self.args.devname.0.as_str())
     }

@@ -6,13 +6,16 @@
 mod map;
 mod pin;
 mod shared;
+mod tracepoint;
 
 pub use castanet_kernel::Instruction as Operation;
 pub use map::{Map, MapKind, MapShape};
-pub use pin::{counters as pinned_counters, device_of, pin, pinned};
+pub use pin::{counters as pinned_counters, device_of, id_of, pin, pinned};
 pub use shared::SharedWords;
+pub use tracepoint::at_tracepoint;
 
 use rustix::io::Errno;
+use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -45,6 +48,9 @@ const LIVE_FRAMES: u32 = 2;
 /// The signal that interrupts the system call of [`Program::run_during`]. Its handler does nothing: any handled signal
 /// makes the call return.
 const SIGNAL: libc::c_int = libc::SIGUSR1;
+
+/// The licence of programs.
+const LICENSE: &CStr = c"MIT OR Apache-2.0";
 
 #[repr(C)]
 #[derive(Default)]
@@ -309,7 +315,7 @@ impl Program {
             Ok(program) => Ok(program),
             Err(e) => {
                 let mut log = vec![0u8; 1 << 20];
-                match Program::load_with(PROG_TYPE_XDP, ACCEPTS_FRAGMENTS, operations, &mut log) {
+                match Program::load_with(PROG_TYPE_XDP, ACCEPTS_FRAGMENTS, operations, &mut log, LICENSE) {
                     Ok(program) => Ok(program),
                     Err(_) => {
                         let end = log.iter().position(|b| *b == 0).unwrap_or(log.len());
@@ -341,21 +347,26 @@ impl Program {
     }
 
     fn load_as(kind: u32, flags: u32, operations: &[Operation]) -> Result<Program, Errno> {
-        Program::load_with(kind, flags, operations, &mut [])
+        Program::load_with(kind, flags, operations, &mut [], LICENSE)
     }
 
     /// Loads a program. The kernel's verifier writes its messages into `log`, if that has room.
-    fn load_with(kind: u32, flags: u32, operations: &[Operation], log: &mut [u8]) -> Result<Program, Errno> {
+    fn load_with(
+        kind: u32,
+        flags: u32,
+        operations: &[Operation],
+        log: &mut [u8],
+        license: &CStr,
+    ) -> Result<Program, Errno> {
         let level = u32::from(!log.is_empty());
         let log_size = u32::try_from(log.len()).map_err(|_| Errno::TOOBIG)?;
         let log = if level > 0 { log.as_mut_ptr().expose_provenance() as u64 } else { 0 };
         let count = u32::try_from(operations.len()).map_err(|_| Errno::TOOBIG)?;
-        let license = c"MIT OR Apache-2.0";
         let mut attributes = LoadAttributes {
             kind,
             count,
             operations: address(operations),
-            license: address(license),
+            license: address(license.to_bytes_with_nul()),
             log_level: level,
             log_size,
             log,

@@ -64,6 +64,12 @@ fn info(object: BorrowedFd<'_>) -> Result<Info, Errno> {
     unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut attributes) }.map(|_| info)
 }
 
+/// The identifier of a map or a link.
+pub fn id_of(object: BorrowedFd<'_>) -> Result<u32, Errno> {
+    let [_, id, ..] = info(object)?;
+    Ok(id)
+}
+
 /// The interface index of the device that a link attaches an XDP program to; 0 if the device is gone.
 pub fn device_of(link: BorrowedFd<'_>) -> Result<u32, Errno> {
     /// The type of links of XDP programs.

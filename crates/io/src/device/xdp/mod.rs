@@ -10,6 +10,7 @@
 //! other end of a veth pair, for example) must complete them itself.
 
 mod attached;
+mod failures;
 mod pins;
 mod port;
 mod program;
@@ -22,6 +23,7 @@ mod sys;
 
 pub use super::bpf::{Map, MapKind, MapShape, SharedWords, XdpMode};
 pub use attached::{AttachedProgram, ObservedProgram};
+pub use failures::{SendFailures, Watched};
 pub use pins::{DEFAULT_FOLDER, end as end_pins, is_pinned, pin_for_router, pin_in, remove_left, take_over};
 pub(crate) use pins::{end_for_router, pin_counts};
 pub(crate) use port::open_own as open_socket;
@@ -29,7 +31,7 @@ pub(crate) use program::{LOAD, PIN, with_maps};
 pub use program::{ProgramMap, Trial, check_program, program_time, run_plain, run_program};
 pub use receiver::{LostFrame, XdpReceiver};
 pub use sender::XdpSender;
-pub(crate) use steering::{ATTACH, Attachment};
+pub(crate) use steering::{ATTACH, Attachment, mode_of};
 
 /// The longest header before an IP packet in bytes: Ethernet with one VLAN tag.
 const HEADER: usize = 18;

@@ -186,6 +186,14 @@ impl Steering {
     }
 }
 
+/// Where the program of this process runs for a device; `None` if it has none.
+///
+/// # Errors
+/// When the device is missing.
+pub(crate) fn mode_of(device: &str) -> Result<Option<XdpMode>, DeviceError> {
+    Ok(Steering::existing(facts::index(device)?).map(|s| s.mode()))
+}
+
 impl Drop for Steering {
     fn drop(&mut self) {
         if let Means::Kept(number) = self.means {
