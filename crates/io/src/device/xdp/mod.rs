@@ -23,7 +23,9 @@ pub use super::bpf::{Map, MapKind, MapShape, SharedWords, XdpMode};
 pub use attached::{AttachedProgram, ObservedProgram};
 pub(crate) use port::open_own as open_socket;
 pub(crate) use program::{LOAD, with_maps};
-pub use program::{ProgramMap, Trial, check_program, program_time, run_plain, run_program};
+pub use program::{
+    ProgramMap, Trial, check_program, exact_program_time, program_time, run_plain, run_program,
+};
 pub use receiver::{LostFrame, XdpReceiver};
 pub use sender::XdpSender;
 pub(crate) use steering::{ATTACH, Attachment};
