@@ -2,12 +2,12 @@
 //! The drivers of `castanet run`: how devices receive and send, and whether a part of the router runs in the kernel.
 
 use castanet_element::kernel::order::{self, Ticket};
-use castanet_element::kernel::{Counter, Instruction, MapName, Sender, Table};
+use castanet_element::kernel::{Counter, Instruction, MapName, Sender, Table, TableKind};
 use castanet_graph::Graph;
 use castanet_io::device::DeviceError;
 use castanet_io::device::xdp::{
-    DEFAULT_FOLDER, MapKind, MapShape, ProgramMap, SendFailures, SharedWords, Watched, check_program, pin_in,
-    program_time, run_plain, run_program, take_over,
+    DEFAULT_FOLDER, MapKind, MapShape, ProgramMap, SendFailures, SharedWords, Watched, check_program,
+    exact_program_time, pin_in, program_time, run_plain, run_program, take_over,
 };
 use castanet_lang::Flat;
 use castanet_lang::args;
@@ -138,8 +138,14 @@ struct Loaded {
     programs: Vec<(String, Vec<Instruction>, Vec<MapName>)>,
 }
 
-/// A table. An ordered one has slots.
-struct Entries(Arc<ProgramMap>, Option<Arc<Slots>>);
+/// A table. An ordered one has slots, and a shared one words.
+struct Entries(Arc<ProgramMap>, Option<Arc<Slots>>, Option<SharedWords>);
+
+impl Entries {
+    fn at(&self, index: usize) -> Option<&AtomicU64> {
+        self.2.as_ref()?.words().get(index)
+    }
+}
 
 /// The slots of ordered tables.
 struct Slots {
@@ -206,8 +212,20 @@ impl Table for Entries {
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.0.map().get(key).ok().flatten()
     }
+    fn word(&self, index: usize) -> Option<u64> {
+        Some(self.at(index)?.load(Ordering::Acquire))
+    }
+    fn set_word(&self, index: usize, n: u64) -> bool {
+        self.at(index).inspect(|word| word.store(n, Ordering::Release)).is_some()
+    }
+    fn add_to_word(&self, index: usize, n: u64) -> Option<u64> {
+        Some(self.at(index)?.fetch_add(n, Ordering::AcqRel))
+    }
     fn time(&self, _: i64) -> u64 {
         program_time()
+    }
+    fn exact_time(&self, _: i64) -> u64 {
+        exact_program_time()
     }
 }
 
@@ -333,7 +351,8 @@ impl State {
                 let table = Arc::new(map(spec.kind.into(), spec.key, spec.whole_value(), spec.entries)?);
                 self.tables.insert(*name, table.clone());
                 let slots = spec.ordered.then(|| slots.clone());
-                new.push((*name, Arc::new(Entries(table, slots))));
+                let words = (spec.kind == TableKind::Shared).then(|| table.words(first)).transpose()?;
+                new.push((*name, Arc::new(Entries(table, slots, words))));
             }
         }
         let programs = programs.programs.iter().map(|(_, device, program)| {

@@ -141,6 +141,8 @@ pub trait Object: Lifecycle + Any + Send {
 /// Data that an element shares with its code in the kernel.
 #[derive(Clone)]
 pub enum Attached {
+    /// The time of the router in nanoseconds, before tables are attached.
+    Time(i64),
     /// A table that the code looks up, with its number. It is empty.
     Table(u32, Arc<dyn Table>),
     /// The points at which packets come up, for an element that [receives](InKernel::receives) them.

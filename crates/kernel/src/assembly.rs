@@ -4,6 +4,7 @@
 //! Register 6 holds the context of the program, 7 the start of the frame, and 9 the address of the counters. Registers 0
 //! and 5 are used within one step. The others hold values ([`crate::registers`]).
 
+use crate::code::DECAYED;
 use crate::instruction::{Instruction, code, helper};
 use crate::registers::Place;
 use crate::step::{Arithmetic, Base, MapName, Operand, Size, Step, Test, Value};
@@ -325,19 +326,36 @@ impl Emitter<'_> {
                     }
                 }
             }
-            Step::Slot { to, offset } => {
-                let offset = self.read(offset, SECOND);
-                self.out.map_value(FIRST, MapName::Slots);
-                self.out.push(code::ALU64 | code::ADD | code::REGISTER, FIRST, offset, 0, 0);
+            Step::Address { to, map, offset } => {
+                match offset {
+                    Operand::Value(offset) => {
+                        let offset = self.read(offset, SECOND);
+                        self.out.map_value(FIRST, map);
+                        self.out.push(code::ALU64 | code::ADD | code::REGISTER, FIRST, offset, 0, 0);
+                    }
+                    Operand::Constant(n) => {
+                        self.out.map_value(FIRST, map);
+                        self.out.add(FIRST, i32::try_from(n).unwrap_or(i32::MAX));
+                    }
+                }
                 self.keep(to);
             }
-            Step::Increment { to, base, offset } => {
+            Step::Increment { to, base, offset, by } => {
                 let base = self.base(base);
-                self.out.constant(FIRST, 1);
+                match by {
+                    Operand::Value(v) => {
+                        let by = self.read(v, FIRST);
+                        self.out.copy(FIRST, by);
+                    }
+                    Operand::Constant(n) => self.out.constant(FIRST, n),
+                }
                 self.out.push(code::ATOMIC | code::DW, base, FIRST, offset, code::FETCH);
                 self.keep(to);
             }
-            Step::Time { to } => self.call(helper::KTIME_COARSE, to),
+            Step::Decay { to, epochs } => self.decay(to, epochs),
+            Step::Time { to, exact } => {
+                self.call(if exact { helper::KTIME } else { helper::KTIME_COARSE }, to);
+            }
             Step::Random { to } => self.call(helper::RANDOM, to),
             Step::LookUp { table, key, to } => {
                 self.out.map(1, table);
@@ -363,6 +381,23 @@ impl Emitter<'_> {
             }
             Step::Exit(_) => {}
         }
+    }
+
+    /// A loop of its own, so that jumps between steps still lead forward only. Its bound tells the kernel's verifier that it ends.
+    fn decay(&mut self, to: Value, epochs: Value) {
+        let average = self.read(to, FIRST);
+        self.out.copy(FIRST, average);
+        let epochs = self.read(epochs, SECOND);
+        self.out.copy(SECOND, epochs);
+        self.out.push(code::JUMP | code::JLE, SECOND, 0, 1, DECAYED);
+        self.out.constant(SECOND, DECAYED.into());
+        self.out.push(code::JUMP | code::JEQ, SECOND, 0, 5, 0);
+        self.out.push(code::ALU64 | code::MUL, FIRST, 0, 0, 15);
+        self.out.push(code::ALU64 | code::ADD, FIRST, 0, 0, 8);
+        self.out.push(code::ALU64 | code::RSH, FIRST, 0, 0, 4);
+        self.out.push(code::ALU64 | code::SUB, SECOND, 0, 0, 1);
+        self.out.push(code::JUMP | code::JA, 0, 0, -6, 0);
+        self.keep(to);
     }
 
     fn store_constant(&mut self, to: u8, offset: i32, n: i64, size: Size) {

@@ -4,6 +4,7 @@
 mod ends;
 mod order;
 mod packet;
+mod shared;
 mod tables;
 mod tidy;
 
@@ -11,6 +12,7 @@ use crate::compile::Reasons;
 use crate::order::TRAILER;
 use crate::state::State;
 use crate::step::{Arithmetic, Base, Counter, Label, Operand, Size, Step, Test, Value};
+pub(crate) use shared::DECAYED;
 use tidy::{front, without_jumps, without_unused};
 
 /// Offsets on the stack, from its end.
@@ -53,6 +55,8 @@ pub enum TableKind {
     /// The entry with the longest prefix of the key. Keys begin with the length of the prefix in bits, as a number of 32 bits in
     /// the order of the processor; that of look-ups is the length of the rest.
     Prefixes,
+    /// No keys: one value of 64-bit words, which all processors and user level read and write ([`Code::shared`]).
+    Shared,
 }
 
 /// A table that programs look up, and that the element fills at user level.
@@ -366,7 +370,15 @@ impl<'a> Code<'a> {
     /// The time of CLOCK_MONOTONIC_COARSE in nanoseconds. [`Table::time`](crate::Table::time) reads the same clock at user level.
     pub fn time(&mut self) -> Value {
         let to = self.value();
-        self.step(Step::Time { to });
+        self.step(Step::Time { to, exact: false });
+        to
+    }
+
+    /// The time of CLOCK_MONOTONIC in nanoseconds, which [`Table::exact_time`](crate::Table::exact_time) reads. Costs more than
+    /// [`Code::time`], which is exact to one tick of the kernel.
+    pub fn exact_time(&mut self) -> Value {
+        let to = self.value();
+        self.step(Step::Time { to, exact: true });
         to
     }
 

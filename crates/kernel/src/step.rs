@@ -258,24 +258,32 @@ pub(crate) enum Step {
         shorter: Option<Label>,
         longer: Option<Label>,
     },
-    /// The time of the clock that [`Table::time`](crate::Table::time) reads.
+    /// The time of the clock that [`Table::time`](crate::Table::time) reads, or of [`Table::exact_time`](crate::Table::exact_time).
     Time {
         to: Value,
+        exact: bool,
     },
     /// A random number of 32 bits.
     Random {
         to: Value,
     },
-    /// The address of the byte at an offset in the table of slots.
-    Slot {
+    /// The address of the byte at an offset in the value of a map with one value.
+    Address {
         to: Value,
-        offset: Value,
+        map: MapName,
+        offset: Operand,
     },
-    /// Adds 1 to eight bytes in one step. The value is the number before.
+    /// Adds a number to eight bytes in one step. The value is the number before.
     Increment {
         to: Value,
         base: Base,
         offset: i32,
+        by: Operand,
+    },
+    /// Lets an average decay for a number of epochs ([`Code::decay`](crate::Code::decay)).
+    Decay {
+        to: Value,
+        epochs: Value,
     },
     /// Looks up the key at `key` on the stack. The value is the address of the entry, or 0.
     LookUp {
@@ -322,10 +330,11 @@ impl Step {
             | Step::Arithmetic { to, .. }
             | Step::Swap { to, .. }
             | Step::Length { to }
-            | Step::Time { to }
+            | Step::Time { to, .. }
             | Step::Random { to }
             | Step::Increment { to, .. }
-            | Step::Slot { to, .. }
+            | Step::Address { to, .. }
+            | Step::Decay { to, .. }
             | Step::LookUp { to, .. } => Some(to),
             _ => None,
         }
@@ -336,13 +345,14 @@ impl Step {
         let of = |o: &Operand| if let Operand::Value(v) = o { Some(*v) } else { None };
         let base = |b: &Base| if let Base::Entry(v) = b { Some(*v) } else { None };
         match self {
-            Step::Load { base: b, .. } | Step::Increment { base: b, .. } => [base(b), None],
-            Step::Store { base: b, from, .. } => [base(b), of(from)],
+            Step::Load { base: b, .. } => [base(b), None],
+            Step::Store { base: b, from: n, .. } | Step::Increment { base: b, by: n, .. } => [base(b), of(n)],
             Step::Arithmetic { left, right, .. } | Step::Branch { left, right, .. } => {
                 [Some(*left), of(right)]
             }
             Step::Swap { from, .. } => [Some(*from), None],
-            Step::Slot { offset, .. } => [Some(*offset), None],
+            Step::Address { offset, .. } => [of(offset), None],
+            Step::Decay { to, epochs } => [Some(*to), Some(*epochs)],
             Step::Count { by, .. } => [of(by), None],
             Step::BranchLength { than, .. } => [of(than), None],
             _ => [None, None],

@@ -41,19 +41,51 @@ struct View<'a> {
     objects: Vec<Option<&'a dyn Object>>,
 }
 
+/// The scheduler by which a device may pull from a queue that the kernel leaves out.
+pub(crate) const SCHEDULER: &str = "PrioSched";
+
 impl View<'_> {
     fn is_storage(&self, element: usize) -> bool {
         self.graph.spec(element).is_some_and(|s| s.capabilities.contains(&Capability::Storage))
     }
-    /// Why a queue cannot be left out, or none: only a device may pull from it, and nothing may watch its length.
+    fn class(&self, element: usize) -> &'static str {
+        self.graph.spec(element).map_or("", |s| s.name)
+    }
+    /// The only input that an output leads to.
+    fn only_next(&self, element: usize) -> Option<PortRef> {
+        match self.graph.downstream(PortRef { element, port: 0 }) {
+            [one] => Some(*one),
+            _ => None,
+        }
+    }
+    /// Whether only a few packets a second reach an input: messages of bridges, which may have waited in a queue.
+    fn is_rare(&self, input: PortRef) -> bool {
+        self.graph.upstream(input).iter().all(|from| match self.class(from.element) {
+            "EtherSpanTree" | "Idle" => true,
+            _ => self.is_storage(from.element) && self.is_rare(PortRef { element: from.element, port: 0 }),
+        })
+    }
+    /// Whether packets that reach this input of a scheduler need not wait for others: all others are rare.
+    fn needs_no_scheduler(&self, scheduler: usize, input: usize) -> bool {
+        let others = (0..self.graph.inputs(scheduler)).filter(|port| *port != input);
+        others.map(|port| PortRef { element: scheduler, port }).all(|port| self.is_rare(port))
+    }
+    /// Why a queue cannot be left out, or none: only a device may pull from it, perhaps by a scheduler that prefers only rare
+    /// packets, and nothing may watch its length.
     fn observed(&self, queue: u32) -> Option<&'static str> {
-        let of = |element: usize| self.graph.spec(element).map_or("", |s| s.name);
-        let pulls = self.graph.downstream(PortRef { element: queue as usize, port: 0 });
-        if !matches!(pulls, [one] if of(one.element) == "ToDevice") {
+        let to = self.only_next(queue as usize);
+        let device = match to {
+            Some(to) if self.class(to.element) == SCHEDULER => self.only_next(to.element),
+            to => to,
+        };
+        if device.is_none_or(|to| self.class(to.element) != "ToDevice") {
             return Some("a ToDevice must pull from it directly");
         }
+        if to.is_some_and(|to| to != device.unwrap_or(to) && !self.needs_no_scheduler(to.element, to.port)) {
+            return Some("its scheduler has other inputs with more than rare messages");
+        }
         // RED watches the nearest queues, wherever they are.
-        let watches = |e: usize| of(e).contains("RED");
+        let watches = |e: usize| self.class(e).contains("RED");
         (0..self.graph.len())
             .any(watches)
             .then_some("the router has an element that watches lengths of queues")
@@ -110,6 +142,9 @@ impl Network for View<'_> {
         {
             return Err(why.into());
         }
+        if self.class(e) == SCHEDULER && !self.needs_no_scheduler(e, input as usize) {
+            return Err("its other inputs have more than rare messages".into());
+        }
         match self.objects.get(e).copied().flatten() {
             Some(object) => object.lower(input, code),
             None => Err("it is on another worker".into()),
@@ -126,7 +161,8 @@ impl Network for View<'_> {
         self.graph.downstream(port).first().map(|p| (p.element as u32, p.port as u32))
     }
     fn puller(&self, element: u32) -> Option<(u32, u32)> {
-        if self.is_storage(element as usize) { self.next(element, 0) } else { None }
+        let is_pulled = self.is_storage(element as usize) || self.class(element as usize) == SCHEDULER;
+        if is_pulled { self.next(element, 0) } else { None }
     }
 }
 
@@ -181,7 +217,10 @@ impl Nodes {
         // Elements must know the points before packets come up, and fill tables before programs look them up.
         self.attach_points(core, &points);
         let counted = driver.install(&programs, anew, &mut |(element, number), table| {
-            let _ = self.with(core, element, |e, _| e.attach(Attached::Table(number, table)));
+            let _ = self.with(core, element, |e, cx| {
+                e.attach(Attached::Time(cx.peek()));
+                e.attach(Attached::Table(number, table));
+            });
         })?;
         let elements = programs.elements();
         self.set_paths(elements.into_iter().filter(|(_, report)| report.states > 0).map(|(e, _)| e));

@@ -108,9 +108,19 @@ pub(crate) type KernelSlot = Mutex<Option<Kernel>>;
 /// The packets with tickets that may still be in the router.
 #[derive(Debug, Default)]
 pub(crate) struct Passage {
-    /// The queues that the programs leave out, each with the element that sends the packets from it.
-    pub paths: Vec<(u32, u32)>,
+    /// The ways of packets from the queues that the programs leave out.
+    pub paths: Vec<Path>,
     pub waiting: VecDeque<Waiting>,
+}
+
+/// The way of packets from a queue that the programs leave out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    pub queue: u32,
+    /// The element that sends the packets.
+    pub last: u32,
+    /// Whether that element pulls by a scheduler.
+    pub by_scheduler: bool,
 }
 
 /// Packets that have been passed on together.

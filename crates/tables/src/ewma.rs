@@ -3,7 +3,8 @@
 
 /// Epochs per second.
 const HZ: i64 = 1000;
-const EPOCH: i64 = 1_000_000_000 / HZ;
+/// The length of an epoch in nanoseconds.
+pub const EPOCH: i64 = 1_000_000_000 / HZ;
 /// The weight of the newest epoch in the average is 2^-STABILITY.
 const STABILITY: u32 = 4;
 /// Added before the shift by STABILITY, so that the result is rounded to nearest. Because of this rounding, a decaying
@@ -35,6 +36,38 @@ impl Ewma {
     /// Creates an average for counts of bytes.
     pub const fn bytes() -> Self {
         Self { average: 0, count: 0, epoch: 0, places: 4 }
+    }
+
+    /// The average in units of the last place, the count in the current epoch, and this epoch's number: what an average that is
+    /// kept elsewhere consists of.
+    pub const fn parts(&self) -> (u64, u64, i64) {
+        (self.average, self.count, self.epoch)
+    }
+
+    /// The average with other [parts](Self::parts) and as many fractional bits as this one.
+    pub const fn with_parts(self, (average, count, epoch): (u64, u64, i64)) -> Self {
+        Self { average, count, epoch, places: self.places }
+    }
+
+    /// The number of fractional bits.
+    pub const fn places(&self) -> u32 {
+        self.places
+    }
+
+    /// The smallest average, in units of the last place, of which the rate is at least `rate`.
+    pub fn units(&self, rate: f64) -> u64 {
+        let guess = (rate * f64::from(1_u32 << self.places) / HZ as f64).ceil();
+        let is_less = |units: u64| self.of_units(units) < rate;
+        // The conversions may round.
+        let mut units = (guess as u64).saturating_sub(2);
+        while is_less(units) && units < u64::MAX {
+            units += 1;
+        }
+        units
+    }
+
+    fn of_units(&self, units: u64) -> f64 {
+        units as f64 * HZ as f64 / f64::from(1_u32 << self.places)
     }
 
     /// Adds `count` at time `now` in nanoseconds. If the clock steps back, `count` is added to the current
@@ -95,7 +128,7 @@ impl Ewma {
     pub fn rate(&self, now: i64) -> f64 {
         let mut at = *self;
         at.update(0, now);
-        at.average as f64 * HZ as f64 / f64::from(1_u32 << at.places)
+        at.of_units(at.average)
     }
 
     /// Returns the end of the current epoch, in nanoseconds: until then, the rate stays the same.
@@ -148,6 +181,17 @@ mod tests {
             }
             if epoch % 7 == 0 {
                 assert_eq!(ewma.rate(epoch * EPOCH), average as f64 * 1000.0 / 1024.0);
+            }
+        }
+    }
+
+    #[test]
+    fn units_are_the_least_that_reach_a_rate() {
+        for ewma in [Ewma::packets(), Ewma::bytes()] {
+            for rate in [0.0, 0.1, 9.765_625, 20.0, 19.53125, 1e3, 62.5, 999.9, 1e6 + 0.5, 125e6, 1e12] {
+                let units = ewma.units(rate);
+                assert!(ewma.of_units(units) >= rate, "{rate}");
+                assert!(units == 0 || ewma.of_units(units - 1) < rate, "{rate}");
             }
         }
     }

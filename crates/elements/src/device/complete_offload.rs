@@ -2,6 +2,7 @@
 //! CompleteOffload: completes pending offloads in software: partial checksums, and the segmentation of super-packets.
 
 use super::offload::finish;
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Completes partial checksums, and splits super-packets into the segments that they stand for.
@@ -24,7 +25,7 @@ use castanet_element::prelude::*;
 #[class(ledger(makes, holds))]
 #[class(name = "CompleteOffload", ports = "1/1", processing = "a/a", packets = "any/same")]
 #[class(takes_state = "the segments that wait")]
-#[class(workers = replicate, offload = aware, copies, lifecycle, drops(BadOffload, NoBuffer, Stopped))]
+#[class(workers = replicate, offload = aware, copies, lifecycle, kernel, drops(BadOffload, NoBuffer, Stopped))]
 pub struct CompleteOffload {
     /// Super-packets that were split.
     #[count(unit = "packets")]
@@ -106,6 +107,14 @@ impl Lifecycle for CompleteOffload {
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.held.append(&mut old.held);
+        Ok(())
+    }
+}
+
+impl InKernel for CompleteOffload {
+    /// Frames in the kernel have no pending offloads.
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        code.next(0);
         Ok(())
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ICMPRewriter: rewrites ICMP errors about packets that rewriters have rewritten.
 
+mod kernel;
+
 use super::flow::{RewriterKind, bit};
 use super::handle::{self, Link};
 use super::header::{self, Addr, AddrPair, Family, Key, Ping, Ports};
@@ -19,6 +21,9 @@ use std::sync::Arc;
 /// quoted packet and of the ICMP message (RFC 1624), and readdresses the error to the packet's sender. If the packet's
 /// receiver itself sent the error, the new source is the address by which the sender knows the receiver.
 ///
+/// In the kernel, errors about flows are rewritten of which the kernel has copies (IPRewriter and its relatives by ports, and
+/// ICMPPingRewriter, without PORTOFFSET); all others go up.
+///
 /// # Ports
 /// Input 0: ICMP packets. Output 0: rewritten errors. If MAPS gives a rewriter a PORTOFFSET, errors about its flows do
 /// not leave on output 0, but on the output whose number is the flow's output number plus PORTOFFSET. Output 1
@@ -34,7 +39,7 @@ use std::sync::Arc;
 /// DriverManager(wait 1, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "ICMPRewriter", ports = "1/1-", processing = "h/h", packets = "ip/same", workers = share, build, lifecycle)]
+#[class(name = "ICMPRewriter", ports = "1/1-", processing = "h/h", packets = "ip/same", workers = share, build, lifecycle, kernel)]
 #[class(offload = none, drops(NoMapping, NotRewritable, NoIpHeader, NoPort))]
 pub struct IcmpRewriter {
     args: Args,

@@ -4,7 +4,7 @@
 
 mod engine;
 mod handlers;
-mod kernel;
+pub(super) mod kernel;
 
 pub use handlers::FlowText;
 

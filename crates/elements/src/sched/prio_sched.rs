@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PrioSched: prefers the inputs with lower numbers.
 
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
 /// Each pull gives the next packet of the lowest input that has one.
 ///
-/// Inputs whose notifiers are off are not pulled from. `SimplePrioSched` is another name for this class.
+/// Inputs whose notifiers are off are not pulled from. Packets in the kernel do not wait, so they pass this element there only if its
+/// other inputs have only rare messages, those of EtherSpanTree. `SimplePrioSched` is another name for this class.
 ///
 /// # Ports
 /// Inputs 0, 1, ... (pull): packets, the most urgent on input 0. Output 0 (pull): the packets chosen.
@@ -17,7 +19,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "PrioSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = replicate)]
-#[class(aliases("SimplePrioSched"), build, lifecycle)]
+#[class(aliases("SimplePrioSched"), build, lifecycle, kernel)]
 pub struct PrioSched {
     inputs: usize,
     signals: Vec<Signal>,
@@ -50,6 +52,14 @@ impl Element for PrioSched {
             }
             return;
         }
+    }
+}
+
+impl InKernel for PrioSched {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        // In the kernel, a packet is pulled as soon as it is pushed. The compiler has checked that the other inputs have only rare packets.
+        code.next(0);
+        Ok(())
     }
 }
 

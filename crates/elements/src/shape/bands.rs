@@ -3,7 +3,9 @@
 //! neighbouring rates of the configuration.
 
 use super::rate::Unit;
-use super::shared_rate::{Meter, SharedRate};
+use super::shared_rate::{Meter, SharedRate, count_in_kernel};
+use castanet_element::Attached;
+use castanet_element::kernel::{Code, Lowered, Test};
 use castanet_element::prelude::*;
 use castanet_element::spec::Args;
 
@@ -25,6 +27,8 @@ pub struct Bands<A> {
     band: usize,
     /// The rates that separate the outputs, in increasing order.
     rates: Vec<f64>,
+    /// The time at which a table was attached.
+    attached: i64,
 }
 
 impl<A: BandArgs> Bands<A> {
@@ -64,8 +68,8 @@ impl<A: BandArgs> Bands<A> {
 }
 
 impl<A: BandArgs> Lifecycle for Bands<A> {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.meter.shared().continue_from(old.meter.shared());
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        self.meter.shared().continue_from(old.meter.shared(), cx.peek());
         Ok(())
     }
 }
@@ -89,10 +93,39 @@ impl<A: BandArgs> Engine for Bands<A> {
         }
         let rates = rates.into_iter().map(A::Unit::rounded).collect();
         let meter = Meter::new(cx.share(|| SharedRate::new(A::Unit::average())));
-        Ok(Bands { args, meter, band: 0, rates })
+        Ok(Bands { args, meter, band: 0, rates, attached: 0 })
     }
     fn args(&mut self) -> &mut A {
         &mut self.args
+    }
+}
+
+impl<A: BandArgs> InKernel for Bands<A> {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        let like = A::Unit::average();
+        let average = if A::Unit::PACKETS {
+            count_in_kernel(code, like, 1i64)
+        } else {
+            let length = code.length();
+            count_in_kernel(code, like, length)
+        };
+        for (output, rate) in self.rates.iter().enumerate() {
+            let higher = code.label();
+            // Averages are below 2^56.
+            let units = i64::try_from(like.units(*rate)).unwrap_or(i64::MAX);
+            code.branch_wide(average, Test::AtLeast, units, higher);
+            code.next(output);
+            code.bind(higher);
+        }
+        code.next(self.rates.len());
+        Ok(())
+    }
+    fn attach(&mut self, to: Attached) {
+        match to {
+            Attached::Time(now) => self.attached = now,
+            Attached::Table(_, words) => self.meter.share(words, self.attached),
+            Attached::Points(_) => {}
+        }
     }
 }
 

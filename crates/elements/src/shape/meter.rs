@@ -10,7 +10,7 @@ use castanet_element::prelude::*;
 /// The rate is an exponentially weighted moving average over epochs of a millisecond, in which a new epoch has a weight
 /// of 1/16. A packet is counted before the rate is compared with the RATEs. No packet is dropped. While the rate is
 /// below the first RATE, all packets go to output 0; while it is below the second RATE, to output 1; and so on. The
-/// last output is for higher rates.
+/// last output is for higher rates. The rate includes packets in the kernel, which go by the same average.
 ///
 /// # Ports
 /// Input 0 (push): packets. Outputs 0, 1, ... (push): packets while the rate is below the first RATE, the second
@@ -24,7 +24,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "Meter", offload = none, ports = "1/2-", processing = "h/h", packets = "any/same", workers = share)]
 #[class(takes_state = "the measured rate")]
-#[class(handlers)]
+#[class(handlers, kernel)]
 pub struct Meter {
     #[engine(element)]
     bands: Bands<Args>,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A rate that several workers measure together.
 
-use castanet_tables::Ewma;
+use castanet_element::kernel::{Arithmetic, Code, Operand, Size, Table, TableSpec, Test, Value};
+use castanet_tables::{Ewma, ewma};
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ pub struct SharedRate(Mutex<State>);
 
 struct State {
     average: Ewma,
+    /// The words in which the average is kept instead, if it also includes packets in the kernel.
+    words: Option<Arc<dyn Table>>,
     counters: Vec<Counter>,
     /// The sum of all counters when their counts were last moved to `average`.
     included: u64,
@@ -27,29 +30,124 @@ impl State {
         let sum = self.counters.iter().fold(0_u64, |sum, c| sum.wrapping_add(c.load(Ordering::Relaxed)));
         let new = sum.wrapping_sub(self.included);
         self.included = sum;
-        self.average.update(new, i64::MIN);
+        match &self.words {
+            None => self.average.update(new, i64::MIN),
+            Some(words) => {
+                words.add_to_word(word::COUNT, new);
+            }
+        }
     }
+    /// Begins the epoch of the time `now` if it has not begun. Returns the average.
+    fn at(&mut self, now: i64) -> Ewma {
+        let Some(words) = &self.words else {
+            self.average.update(0, now);
+            return self.average;
+        };
+        let now = words.exact_time(now) as i64;
+        if epoch_of(now) > read(self.average, &**words).parts().2 {
+            if words.add_to_word(word::LOCK, 1) == Some(0) {
+                let mut average = read(self.average, &**words);
+                let counted = average.parts().1;
+                average.update(0, now);
+                let (average, left, epoch) = average.parts();
+                words.add_to_word(word::COUNT, left.wrapping_sub(counted));
+                words.set_word(word::AVERAGE, average);
+                words.set_word(word::EPOCH, epoch as u64);
+            }
+            words.add_to_word(word::LOCK, 1_u64.wrapping_neg());
+        }
+        read(self.average, &**words)
+    }
+    /// The average, with epochs of the router's clock.
+    fn own(&self, now: i64) -> Ewma {
+        let Some(words) = &self.words else { return self.average };
+        let (average, count, epoch) = read(self.average, &**words).parts();
+        let ago = epoch_of(words.exact_time(now) as i64).saturating_sub(epoch);
+        self.average.with_parts((average, count, epoch_of(now).saturating_sub(ago)))
+    }
+}
+
+/// The average in words that the kernel shares. Epochs are those of the clock of programs.
+mod word {
+    pub const AVERAGE: usize = 0;
+    pub const COUNT: usize = 1;
+    pub const EPOCH: usize = 2;
+    /// The number of those that want to begin an epoch. The first one does.
+    pub const LOCK: usize = 3;
+}
+
+const WORDS: TableSpec = TableSpec::shared(4);
+
+fn epoch_of(now: i64) -> i64 {
+    now.div_euclid(ewma::EPOCH)
+}
+
+/// Reads the average from words. `like` has its number of fractional bits.
+fn read(like: Ewma, words: &dyn Table) -> Ewma {
+    let [average, count, epoch] =
+        [word::AVERAGE, word::COUNT, word::EPOCH].map(|w| words.word(w).unwrap_or_default());
+    like.with_parts((average, count, epoch as i64))
+}
+
+/// Counts a packet of some cost in the kernel, in the average of table 0 of the element. Returns the average before the packet, in units
+/// of the last place.
+///
+/// At the end of an epoch, one processor (or the router at user level) computes the next average. Others that do not find it yet
+/// use the former one, and what they count meanwhile belongs to one epoch or the other. No count is lost or included twice.
+pub fn count_in_kernel(code: &mut Code<'_>, like: Ewma, cost: impl Into<Operand>) -> Value {
+    let offset = |w: usize| (8 * w) as i32;
+    let (begun, busy) = (code.label(), code.label());
+    let now = code.exact_time();
+    let words = code.shared(0, WORDS);
+    let epoch = code.compute(Arithmetic::Divide, now, ewma::EPOCH);
+    let before = code.load_entry(words, offset(word::EPOCH), Size::Double);
+    code.branch_wide(epoch, Test::AtMost, before, begun);
+    let others = code.add_to_entry(words, offset(word::LOCK), 1i64);
+    code.branch_wide(others, Test::Differ, 0i64, busy);
+    let before = code.load_entry(words, offset(word::EPOCH), Size::Double);
+    code.branch_wide(epoch, Test::AtMost, before, busy);
+    let count = code.load_entry(words, offset(word::COUNT), Size::Double);
+    let minus = code.constant(0);
+    code.compute_into(minus, Arithmetic::Subtract, minus, count);
+    code.add_to_entry(words, offset(word::COUNT), minus);
+    // As `Ewma` does: average + (count - average + 8) / 16, rounded down.
+    let average = code.load_entry(words, offset(word::AVERAGE), Size::Double);
+    code.compute_into(average, Arithmetic::Multiply, average, 15u32);
+    code.compute_into(count, Arithmetic::ShiftLeft, count, like.places());
+    code.compute_into(average, Arithmetic::Add, average, count);
+    code.compute_into(average, Arithmetic::Add, average, 8u32);
+    code.compute_into(average, Arithmetic::ShiftRight, average, 4u32);
+    let empty = code.compute(Arithmetic::Subtract, epoch, before);
+    code.compute_into(empty, Arithmetic::Subtract, empty, 1u32);
+    code.decay(average, empty);
+    code.store_entry(words, offset(word::AVERAGE), Size::Double, average);
+    code.store_entry(words, offset(word::EPOCH), Size::Double, epoch);
+    code.bind(busy);
+    code.add_to_entry(words, offset(word::LOCK), -1i64);
+    code.bind(begun);
+    code.add_to_entry(words, offset(word::COUNT), cost);
+    code.load_entry(words, offset(word::AVERAGE), Size::Double)
 }
 
 impl SharedRate {
     /// Creates a rate that is measured by `average`.
     pub fn new(average: Ewma) -> SharedRate {
-        SharedRate(Mutex::new(State { average, counters: Vec::new(), included: 0 }))
+        SharedRate(Mutex::new(State { average, words: None, counters: Vec::new(), included: 0 }))
     }
     /// Returns the rate at time `now`, in nanoseconds.
     pub fn rate(&self, now: i64) -> f64 {
         let mut state = self.0.lock();
         state.include();
-        state.average.rate(now)
+        state.own(now).rate(now)
     }
-    /// Continues from the average of another rate, on which no worker counts any more.
-    pub fn continue_from(&self, old: &SharedRate) {
+    /// Continues from the average of another rate, on which no worker counts any more. `now` is the time in nanoseconds.
+    pub fn continue_from(&self, old: &SharedRate, now: i64) {
         if std::ptr::eq(self, old) {
             return;
         }
         let mut old = old.0.lock();
         old.include();
-        self.0.lock().average = old.average;
+        self.0.lock().average = old.own(now);
     }
     /// Returns the average with the counts of all workers.
     #[cfg(test)]
@@ -64,6 +162,8 @@ impl SharedRate {
 pub struct Meter {
     shared: Arc<SharedRate>,
     mine: Counter,
+    /// Whether the kernel shares the average.
+    is_shared: bool,
     /// The time from which the rate must be computed again, in nanoseconds.
     end: i64,
 }
@@ -73,7 +173,7 @@ impl Meter {
     pub fn new(shared: Arc<SharedRate>) -> Meter {
         let mine = Counter::default();
         shared.0.lock().counters.push(mine.clone());
-        Meter { shared, mine, end: i64::MIN }
+        Meter { shared, mine, is_shared: false, end: i64::MIN }
     }
     /// Returns the rate that this worker counts on.
     pub fn shared(&self) -> &SharedRate {
@@ -86,15 +186,37 @@ impl Meter {
     pub fn update(&mut self, count: u64, now: i64) -> Option<f64> {
         let rate = if now >= self.end { Some(self.next_epoch(now)) } else { None };
         self.mine.store(self.mine.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
+        if self.is_shared {
+            self.shared.0.lock().include();
+        }
         rate
+    }
+    /// Keeps the average in a table that the kernel shares, from the time `now` on.
+    pub fn share(&mut self, words: Arc<dyn Table>, now: i64) {
+        let mut state = self.shared.0.lock();
+        state.include();
+        let (average, count, epoch) = state.own(now).parts();
+        let ago = epoch_of(now).saturating_sub(epoch);
+        let epoch = epoch_of(words.exact_time(now) as i64).saturating_sub(ago).max(0);
+        words.set_word(word::AVERAGE, average);
+        words.set_word(word::COUNT, count);
+        words.set_word(word::EPOCH, epoch as u64);
+        state.words = Some(words);
+        drop(state);
+        (self.is_shared, self.end) = (true, i64::MIN);
     }
     #[cold]
     fn next_epoch(&mut self, now: i64) -> f64 {
         let mut state = self.shared.0.lock();
         state.include();
-        state.average.update(0, now);
-        self.end = state.average.epoch_end();
-        state.average.rate(now)
+        let average = state.at(now);
+        if self.is_shared {
+            // The kernel may begin the next epoch at any time.
+            let (units, ..) = average.parts();
+            return average.with_parts((units, 0, epoch_of(now))).rate(now);
+        }
+        self.end = average.epoch_end();
+        average.rate(now)
     }
 }
 
@@ -124,7 +246,7 @@ mod tests {
                 }
             }
             let new = SharedRate::new(Ewma::bytes());
-            new.continue_from(&shared);
+            new.continue_from(&shared, now);
             assert_eq!(new.average(), model);
         }
     }

@@ -3,7 +3,7 @@
 
 use super::{Code, TableSpec, stack};
 use crate::order::{DEVICES, ENTRY, LIMIT, PAUSE, SLOTS, at, trailer};
-use crate::step::{Arithmetic, Base, Operand, Size, Step, Test, Value};
+use crate::step::{Arithmetic, Base, MapName, Operand, Size, Step, Test, Value};
 
 impl Code<'_> {
     /// If an entry of an ordered table is closed, sends the packet up with a ticket, or opens the entry if no earlier packet is on its way up; drops
@@ -71,13 +71,12 @@ impl Code<'_> {
         self.step(Step::Store { base: Base::Stack, offset: stack::TICKET, size: Size::Word, from });
         let offset = self.compute(Arithmetic::Multiply, index, ENTRY);
         let to = self.value();
-        self.step(Step::Slot { to, offset });
+        self.step(Step::Address { to, map: MapName::Slots, offset: offset.into() });
         to
     }
 
     fn up_with_ticket(&mut self, slot: Value) {
-        let before = self.value();
-        self.step(Step::Increment { to: before, base: Base::Entry(slot), offset: at::SENT });
+        let before = self.add_to_entry(slot, at::SENT, 1i64);
         let number = self.compute(Arithmetic::Add, before, 1u32);
         let from = Operand::Value(number);
         self.step(Step::Store { base: Base::Stack, offset: stack::TICKET + 4, size: Size::Word, from });

@@ -108,6 +108,13 @@ impl Code<'_> {
         self.state.present = self.state.present.min(u32::try_from(least).unwrap_or(0));
     }
 
+    /// Forgets whether bytes from an offset on are present, so that packets share the code of the elements behind with those of
+    /// which these bytes were not tested.
+    pub fn forget_present(&mut self, offset: i32) {
+        let end = self.state.data.saturating_add(offset).max(0).cast_unsigned();
+        self.state.present = self.state.present.min(end);
+    }
+
     /// Marks the MAC header, `offset` bytes from the start of the data.
     pub fn mark_mac(&mut self, offset: i32) {
         self.state.mac = Some(self.state.data.saturating_add(offset));

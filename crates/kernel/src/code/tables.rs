@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Look-ups in tables.
 
-use super::{Code, TableSpec, stack};
+use super::{Code, TableKind, TableSpec, stack};
 use crate::step::{Base, Label, MapName, Operand, Size, Step, Test, Value};
 
 impl Code<'_> {
@@ -17,6 +17,18 @@ impl Code<'_> {
 
     /// Looks up a key as [`Code::look_up`] does, but does not wait for an open entry.
     pub fn find(&mut self, table: u32, spec: TableSpec, key: &[(Size, Operand)], missing: Label) -> Value {
+        self.find_of(self.element, table, spec, key, missing)
+    }
+
+    /// Looks up a key as [`Code::find`] does, in a table that another element fills. `spec` is that of the other element.
+    pub fn find_of(
+        &mut self,
+        element: u32,
+        table: u32,
+        spec: TableSpec,
+        key: &[(Size, Operand)],
+        missing: Label,
+    ) -> Value {
         let mut at = stack::KEY;
         for &(size, from) in key {
             self.step(Step::Store { base: Base::Stack, offset: at, size, from });
@@ -26,16 +38,29 @@ impl Code<'_> {
         if length > stack::KEY_LENGTH || length != spec.key as i32 {
             self.fail("looks up a key of the wrong length");
         }
-        let name = (self.element, table);
+        if spec.kind == TableKind::Shared {
+            self.fail("looks up a key in a table without keys");
+        }
+        let table = self.table_of(element, table, spec);
+        let to = self.value();
+        self.step(Step::LookUp { table, key: stack::KEY, to });
+        self.branch_wide(to, Test::Equal, 0i64, missing);
+        to
+    }
+
+    /// The name of a table of this element, which is made if it is new.
+    pub(super) fn table(&mut self, table: u32, spec: TableSpec) -> MapName {
+        self.table_of(self.element, table, spec)
+    }
+
+    fn table_of(&mut self, element: u32, table: u32, spec: TableSpec) -> MapName {
+        let name = (element, table);
         match self.shared.tables.iter().find(|t| t.0 == name) {
             Some((_, other)) if *other != spec => self.fail("uses a table in two ways"),
             Some(_) => {}
             None => self.shared.tables.push((name, spec)),
         }
-        let to = self.value();
-        self.step(Step::LookUp { table: MapName::Table(name.0, name.1), key: stack::KEY, to });
-        self.branch_wide(to, Test::Equal, 0i64, missing);
-        to
+        MapName::Table(name.0, name.1)
     }
 
     /// Loads bytes of an entry.

@@ -22,13 +22,13 @@ pub(super) fn without_jumps(steps: Vec<Step>) -> Vec<Step> {
     kept
 }
 
-/// Removes steps that compute values which no other step uses.
+/// Removes steps that only compute values which no other step uses.
 pub(super) fn without_unused(steps: Vec<Step>, values: usize) -> Vec<Step> {
     let mut used = vec![false; values];
     let mut kept = Vec::with_capacity(steps.len());
     for step in steps.into_iter().rev() {
         let wanted = |v: Value| used.get(v.0 as usize).copied().unwrap_or(true);
-        if step.calls() || step.computed().is_none_or(wanted) {
+        if step.calls() || matches!(step, Step::Increment { .. }) || step.computed().is_none_or(wanted) {
             for v in step.used().into_iter().flatten() {
                 if let Some(u) = used.get_mut(v.0 as usize) {
                     *u = true;

@@ -9,6 +9,10 @@ pub const MORE: &[&str] = &[
     // Counter, AverageCounter, Null, PushNull, Align, Discard.
     "FromDevice(eth0) -> Counter -> Null -> PushNull -> Align(4, 2) -> Strip(14) -> Counter -> Observe(a);",
     "FromDevice(eth0) -> CheckIPHeader(14) -> Counter -> Strip(20) -> Counter -> Null4 -> Discard;",
+    "FromDevice(eth0) -> CompleteOffload -> AverageCounter -> Strip(14) -> AverageCounter(100000) -> Observe(a);",
+    // Meter, BandwidthMeter, with rates that no time makes true.
+    "FromDevice(eth0) -> Strip(3) -> m :: Meter(4000000000) -> n :: BandwidthMeter(4GBps) -> Observe(a);
+     m [1] -> Observe(b); n [1] -> Observe(b);",
     "FromDevice(eth0) -> Unstrip(3) -> Counter -> Strip(5) -> Counter -> Observe(a);",
     // Switch, StaticSwitch.
     "FromDevice(eth0) -> s :: Switch(1); s [0] -> Observe(a); s [1] -> Counter -> Observe(b);
@@ -121,6 +125,11 @@ pub const MORE: &[&str] = &[
 
 /// Configurations of which the class in the kernel has some packets at user level too.
 pub const BOTH: &[&str] = &[
+    // PrioSched: the data pass it in the kernel only if the other inputs are rare.
+    "FromDevice(eth0) -> Queue -> [1] p :: PrioSched -> ToDevice(eth1); Idle -> Queue -> [0] p; FromDevice(eth1) -> Observe(a);",
+    "FromDevice(eth0) -> Queue -> [1] p :: PrioSched -> ToDevice(eth1); FromDevice(eth1) -> Queue -> [0] p;",
+    "FromDevice(eth0) -> Queue -> [0] p :: PrioSched -> Unqueue -> Observe(a); FromDevice(eth1) -> Queue -> ToDevice(eth0);
+     Idle -> Queue -> [1] p;",
     // IPReassembler.
     "FromDevice(eth0) -> Strip(14) -> CheckIPHeader -> r :: IPReassembler -> Observe(a); r [1] -> Observe(b);",
     "FromDevice(eth0) -> IPReassembler -> Observe(a); FromDevice(eth1) -> CheckIPHeader(14) -> IPReassembler -> Observe(b);",
@@ -129,7 +138,20 @@ pub const BOTH: &[&str] = &[
      Script(wait 0.3, write s.active0 false, wait 0.3, write s.active0 true, write s.active1 false);",
     // RoundRobinSwitch: frames that came up before take turns with those in the kernel.
     "FromDevice(eth0) -> r :: RoundRobinSwitch -> Observe(a); r [1] -> Observe(b); r [2] -> Observe(c);
-     FromDevice(eth1) -> AverageCounter -> r;",
+     FromDevice(eth1) -> Counter(COUNT_CALL 1000000 stop) -> r;",
+];
+
+/// Configurations in which the times of packets matter. The clock of the real kernel is not that of the simulated one.
+pub const TIMED: &[&str] = &[
+    // AverageCounter: packets in the kernel and at user level.
+    "FromDevice(eth0) -> a :: AverageCounter(1) -> Observe(a);
+     FromDevice(eth1) -> Counter(COUNT_CALL 1000000 stop) -> a; Script(wait 0.2, write a.reset);",
+    // Meter, BandwidthMeter: about 1000 packets a second, most of them in the kernel.
+    "FromDevice(eth0) -> m :: Meter(850, 900) -> Observe(a); m [1] -> Observe(b); m [2] -> Observe(c);",
+    "FromDevice(eth0) -> m :: Meter(400, 900) -> Observe(a); m [1] -> Observe(b); m [2] -> Observe(c);
+     FromDevice(eth1) -> Counter(COUNT_CALL 1000000 stop) -> m;",
+    "FromDevice(eth0) -> Strip(14) -> m :: BandwidthMeter(560kbps, 640kbps) -> Observe(a); m [1] -> Observe(b);
+     m [2] -> Observe(c); FromDevice(eth1) -> Counter(COUNT_CALL 1000000 stop) -> m;",
 ];
 
 /// Configurations in which all frames come up.
@@ -140,5 +162,5 @@ pub const ALL_UP: &[&str] = &[
     "FromDevice(eth0) -> Unstrip(129) -> Observe(a); FromDevice(eth1) -> Observe(b);",
     "FromDevice(eth0) -> CheckIPHeader(14) -> Strip(40) -> o :: IPOutputCombo(1, 10.0.0.1, 10) -> Observe(a);
      o [1] -> Observe(b); o [2] -> Observe(b); o [3] -> Observe(b); o [4] -> Observe(b);",
-    "FromDevice(eth0) -> AverageCounter -> Observe(a); FromDevice(eth1) -> HashSwitch(0, 65) -> Observe(b);",
+    "FromDevice(eth0) -> Counter(BYTE_COUNT_CALL 1000000000 stop) -> Observe(a); FromDevice(eth1) -> HashSwitch(0, 65) -> Observe(b);",
 ];

@@ -6,7 +6,7 @@ use crate::world::World;
 use crate::{Frames, compare};
 
 /// A frame of a flow, and the device that receives it: `eth0` from hosts inside, `eth1` from a host outside.
-fn frame(random: &mut Random) -> (&'static str, Vec<u8>) {
+pub fn frame(random: &mut Random) -> (&'static str, Vec<u8>) {
     let inside = [[10, 0, 0, 2], [10, 0, 0, 3], [10, 0, 0, 255]];
     let (outside, nat) = ([10, 0, 1, 2], [9, 9, 9, 9]);
     let of_inside = inside[random.below(3) as usize];

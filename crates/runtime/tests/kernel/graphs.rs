@@ -128,6 +128,11 @@ impl Graph {
         g
     }
 
+    /// The same configuration, in which no handlers are written.
+    pub fn without_writes(self) -> Graph {
+        Graph { writes: Vec::new(), ..self }
+    }
+
     /// Lets packets of an output end.
     fn end(&mut self, from: Port, r: &mut Random) {
         let to = match r.below(6) {
@@ -275,6 +280,10 @@ pub fn random_graphs_in(
     let mut sums = (0, 0, 0);
     for seed in seeds {
         let graph = Graph::random(seed, frames_each as u64);
+        // The clock of the real kernel is not that of the simulated one.
+        if graph.text().contains("Meter(") && world().is_real() {
+            continue;
+        }
         let mut random = Random::new(seed);
         let frames: Timed = (0..frames_each)
             .map(|i| {

@@ -43,8 +43,8 @@ fn run(router: &str, frames: u32, (delay, most): (i64, usize), period: u32) -> (
     (sent, world.ways().0)
 }
 
-/// A table of Ethernet addresses, a rewriter with such a table, and a switch.
-fn routers() -> [String; 3] {
+/// A table of Ethernet addresses, a rewriter with such a table, a switch, and one with a scheduler.
+fn routers() -> [String; 4] {
     let arp = "arp :: ARPQuerier(10.0.1.1, 2:0:0:0:0:1); Script(write arp.insert 10.0.1.2 2:0:0:0:1:3);
         Idle -> [1] arp; arp -> Queue -> ToDevice(eth1);";
     [
@@ -55,6 +55,9 @@ fn routers() -> [String; 3] {
         ),
         "s :: EtherSwitch; FromDevice(eth0) -> [0] s [0] -> Discard;
          FromDevice(eth1) -> [1] s [1] -> Queue -> ToDevice(eth1);"
+            .to_string(),
+        "s :: EtherSwitch; FromDevice(eth0) -> [0] s [0] -> Discard;
+         FromDevice(eth1) -> [1] s [1] -> Queue -> [1] p :: PrioSched -> ToDevice(eth1); Idle -> Queue -> [0] p;"
             .to_string(),
     ]
 }

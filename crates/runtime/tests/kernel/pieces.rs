@@ -131,7 +131,14 @@ pub const PIECES: &[(&str, Make)] = &[
     ("Null", |_| piece("Null".into(), 1)),
     ("PushNull", |_| piece("PushNull".into(), 1)),
     ("Counter", |_| piece("Counter".into(), 1).write("reset", &[""])),
-    ("AverageCounter", |_| piece("AverageCounter".into(), 1)),
+    ("AverageCounter", |_| piece("AverageCounter".into(), 1).write("reset", &[""])),
+    ("CompleteOffload", |_| piece("CompleteOffload".into(), 1)),
+    ("Meter", |r| {
+        let outputs = 1 + upto(r, 3);
+        let class = r.of(&[("Meter", 200), ("BandwidthMeter", 15_000)]);
+        let rates: Vec<String> = (1..outputs as u64).map(|i| (i * class.1).to_string()).collect();
+        piece(format!("{}({})", class.0, rates.join(", ")), outputs)
+    }),
     ("EtherEncap", |r| {
         let text = format!("EtherEncap({}, {}, {})", r.of(&["0x0800", "0x88b5"]), ether(r), ether(r));
         piece(text, 1).write("dst", &["1:1:1:1:1:1"]).write("ethertype", &["0x0806"])

@@ -16,7 +16,7 @@ use castanet_runtime::Classes;
 use castanet_runtime::kernel::{Fill, KernelDriver, Programs};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The Ethernet address of the device with this name.
 pub fn address(device: &str) -> [u8; 6] {
@@ -62,6 +62,8 @@ struct Side {
     slots: order::Slots,
     /// The number of frames that elements of former programs have discarded.
     discarded: u64,
+    /// The number of configurations so far. Tables of former ones are not used any more.
+    configuration: u64,
     /// Frames that came up, and frames that did not.
     ways: (u64, u64),
     /// Instructions executed for frames that did not come up.
@@ -132,6 +134,10 @@ impl World {
         let now = discarded(&self.counts());
         self.0.kernel.lock().unwrap().discarded + now
     }
+    /// Whether all programs also run in the kernel.
+    pub fn is_real(&self) -> bool {
+        self.0.kernel.lock().unwrap().real.is_some()
+    }
     /// The numbers of frames that came up and that did not, and the instructions that were executed for the latter.
     pub fn ways(&self) -> (u64, u64, u64) {
         let side = self.0.kernel.lock().unwrap();
@@ -140,7 +146,22 @@ impl World {
 }
 
 /// A table of the interpreter. An ordered one has slots.
-struct Entries(World, usize, bool);
+struct Entries {
+    world: World,
+    /// The number of the configuration.
+    configuration: u64,
+    name: MapName,
+    ordered: bool,
+}
+
+impl Entries {
+    /// The kernel, and the index of the map. None if the kernel has the tables of another configuration.
+    fn side(&self) -> Option<(MutexGuard<'_, Side>, usize)> {
+        let side = self.world.0.kernel.lock().unwrap();
+        let map = side.names.iter().position(|n| *n == self.name)?;
+        (side.configuration == self.configuration).then_some((side, map))
+    }
+}
 
 /// The index of the map of slots.
 const SLOTS: usize = 3;
@@ -178,36 +199,57 @@ impl order::Counters for Side {
 
 impl Table for Entries {
     fn set(&self, key: &[u8], value: &[u8]) -> bool {
-        let mut side = self.0.0.kernel.lock().unwrap();
+        let Some((mut side, map)) = self.side() else { return false };
         let mut value = value.to_vec();
-        if self.2 {
+        if self.ordered {
             let mut slots = std::mem::take(&mut side.slots);
             let slot = slots.take(&mut *side);
             side.slots = slots;
             value = order::closed(&value, slot);
         }
         let value = &value[..];
-        if let Some(Some(map)) = side.real.as_ref().and_then(|r| r.maps.get(self.1)) {
-            map.map().set(key, value).unwrap();
+        if let Some(Some(real)) = side.real.as_ref().and_then(|r| r.maps.get(map)) {
+            real.map().set(key, value).unwrap();
         }
-        side.machine.maps.get_mut(self.1).is_some_and(|m| m.set(key, value).is_ok())
+        side.machine.maps.get_mut(map).is_some_and(|m| m.set(key, value).is_ok())
     }
     fn remove(&self, key: &[u8]) {
-        let mut side = self.0.0.kernel.lock().unwrap();
-        if let Some(Some(map)) = side.real.as_ref().and_then(|r| r.maps.get(self.1)) {
-            map.map().remove(key).unwrap();
+        let Some((mut side, map)) = self.side() else { return };
+        if let Some(Some(real)) = side.real.as_ref().and_then(|r| r.maps.get(map)) {
+            real.map().remove(key).unwrap();
         }
-        let _ = side.machine.maps.get_mut(self.1).map(|m| m.remove(key));
+        let _ = side.machine.maps.get_mut(map).map(|m| m.remove(key));
     }
     fn clear(&self) {
-        let keys = self.0.0.kernel.lock().unwrap().machine.maps[self.1].keys();
+        let keys = self.side().map(|(side, map)| side.machine.maps[map].keys()).unwrap_or_default();
         keys.iter().for_each(|key| self.remove(key));
     }
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.0.0.kernel.lock().unwrap().machine.maps[self.1].get(key).map(<[u8]>::to_vec)
+        let (side, map) = self.side()?;
+        side.machine.maps[map].get(key).map(<[u8]>::to_vec)
+    }
+    fn word(&self, index: usize) -> Option<u64> {
+        let (side, map) = self.side()?;
+        let value = side.machine.maps[map].get(&ONLY)?;
+        Some(u64::from_ne_bytes(*value.get(8 * index..)?.first_chunk()?))
+    }
+    fn set_word(&self, index: usize, n: u64) -> bool {
+        let Some((mut side, map)) = self.side() else { return false };
+        let value = side.machine.maps[map].get_mut(&ONLY).unwrap();
+        let Some(word) = value.get_mut(8 * index..).and_then(|v| v.first_chunk_mut()) else { return false };
+        *word = n.to_ne_bytes();
+        if let Some(real) = &side.real {
+            let words = real.maps[map].as_ref().unwrap().words("a test").unwrap();
+            words.words()[index].store(n, Ordering::SeqCst);
+        }
+        true
+    }
+    fn add_to_word(&self, index: usize, n: u64) -> Option<u64> {
+        let before = self.word(index)?;
+        self.set_word(index, before.wrapping_add(n)).then_some(before)
     }
     fn time(&self, now: i64) -> u64 {
-        self.0.time(now)
+        self.world.time(now)
     }
 }
 
@@ -233,6 +275,7 @@ impl KernelDriver for World {
         let mut side = self.0.kernel.lock().unwrap();
         let shared = &programs.router.shared;
         let mut old = std::mem::take(&mut *side);
+        side.configuration = old.configuration + u64::from(anew);
         if anew {
             old.names.clear();
         }
@@ -267,13 +310,13 @@ impl KernelDriver for World {
         }
         let mut tables: Vec<((u32, u32), Arc<dyn Table>)> = Vec::new();
         for (name, spec) in &shared.tables {
-            let at = side.machine.maps.len();
             let before = old.names.iter().position(|n| *n == MapName::Table(name.0, name.1));
             let map = match before {
                 Some(i) => old.machine.maps[i].clone(),
                 None if spec.kind == TableKind::Prefixes => {
                     Map::trie(spec.entries, spec.key as usize - 4, spec.whole_value() as usize)
                 }
+                None if spec.kind == TableKind::Shared => Map::array(1, spec.value as usize),
                 None => Map::hash(spec.entries, spec.key as usize, spec.whole_value() as usize),
             };
             if let Some(real) = &mut real {
@@ -286,7 +329,24 @@ impl KernelDriver for World {
             side.machine.maps.push(map);
             side.names.push(MapName::Table(name.0, name.1));
             if before.is_none() {
-                tables.push((*name, Arc::new(Entries(self.clone(), at, spec.ordered))));
+                let (world, configuration) = (self.clone(), side.configuration);
+                let entries = Entries {
+                    world,
+                    configuration,
+                    name: MapName::Table(name.0, name.1),
+                    ordered: spec.ordered,
+                };
+                tables.push((*name, Arc::new(entries)));
+            }
+        }
+        // Tables that no program uses for now stay.
+        for (i, name) in old.names.iter().enumerate().filter(|(_, n)| matches!(n, MapName::Table(..))) {
+            if !side.names.contains(name) {
+                side.names.push(*name);
+                side.machine.maps.push(old.machine.maps[i].clone());
+                if let (Some(real), Some(old)) = (&mut real, &mut old.real) {
+                    real.maps.push(old.maps[i].take());
+                }
             }
         }
         for (_, device, program) in &programs.programs {
@@ -634,5 +694,6 @@ pub fn classes() -> Arc<dyn Classes> {
     registry.add(element::<FromWorld>());
     registry.add(element::<ToWorld>());
     registry.add(element::<Observe>());
+    registry.add(element::<crate::shared::Histogram>());
     Arc::new(registry)
 }

@@ -65,7 +65,7 @@ enum Addresses {
 }
 
 /// Returns a checksum after a change, as `tuple::changed` does.
-fn changed(code: &mut Code<'_>, old: Value, change: Value) -> Value {
+pub fn changed(code: &mut Code<'_>, old: Value, change: Value) -> Value {
     let sum = code.compute(Arithmetic::Xor, old, 0xffffu32);
     code.compute_into(sum, Arithmetic::Add, sum, change);
     let high = code.compute(Arithmetic::ShiftRight, sum, 16u32);

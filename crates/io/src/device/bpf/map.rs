@@ -63,6 +63,7 @@ impl From<TableKind> for MapKind {
         match kind {
             TableKind::Exact => MapKind::Hash,
             TableKind::Prefixes => MapKind::Prefixes,
+            TableKind::Shared => MapKind::Shared,
         }
     }
 }

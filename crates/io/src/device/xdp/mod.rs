@@ -28,7 +28,9 @@ pub use pins::{DEFAULT_FOLDER, end as end_pins, is_pinned, pin_for_router, pin_i
 pub(crate) use pins::{end_for_router, pin_counts};
 pub(crate) use port::open_own as open_socket;
 pub(crate) use program::{LOAD, PIN, with_maps};
-pub use program::{ProgramMap, Trial, check_program, program_time, run_plain, run_program};
+pub use program::{
+    ProgramMap, Trial, check_program, exact_program_time, program_time, run_plain, run_program,
+};
 pub use receiver::{LostFrame, XdpReceiver};
 pub use sender::XdpSender;
 pub(crate) use steering::{ATTACH, Attachment, mode_of};

@@ -20,7 +20,16 @@ pub(crate) const PIN: &str = "keep its XDP program alive";
 
 /// The time in nanoseconds on the clock that programs read.
 pub fn program_time() -> u64 {
-    let now = clock_gettime(ClockId::MonotonicCoarse);
+    time_of(ClockId::MonotonicCoarse)
+}
+
+/// The time in nanoseconds on the exact clock that programs read.
+pub fn exact_program_time() -> u64 {
+    time_of(ClockId::Monotonic)
+}
+
+fn time_of(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     let [seconds, nanoseconds] = [now.tv_sec, now.tv_nsec].map(|n| u64::try_from(n).unwrap_or(0));
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }
