@@ -351,7 +351,8 @@ impl State {
                 let table = Arc::new(map(spec.kind.into(), spec.key, spec.whole_value(), spec.entries)?);
                 self.tables.insert(*name, table.clone());
                 let slots = spec.ordered.then(|| slots.clone());
-                let words = (spec.kind == TableKind::Shared).then(|| table.words(first)).transpose()?;
+                let has_words = matches!(spec.kind, TableKind::Shared | TableKind::Array);
+                let words = has_words.then(|| table.words(first)).transpose()?;
                 new.push((*name, Arc::new(Entries(table, slots, words))));
             }
         }

@@ -52,9 +52,9 @@ pub type DeviceName = String;
 pub enum TableKind {
     /// A key is equal to that of the entry.
     Exact,
-    /// The entry with the longest prefix of the key. Keys begin with the length of the prefix in bits, as a number of 32 bits in
-    /// the order of the processor; that of look-ups is the length of the rest.
-    Prefixes,
+    /// Keys are the numbers from 0, of 32 bits in the order of the processor. All entries are there, with words of 0 at first, which user
+    /// level sets one by one ([`Table::set_word`](crate::Table::set_word)).
+    Array,
     /// No keys: one value of 64-bit words, which all processors and user level read and write ([`Code::shared`]).
     Shared,
 }

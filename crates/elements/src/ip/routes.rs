@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine of all IPv4 route tables: changes the routes, and routes batches.
 
+mod blocks;
 mod handlers;
 mod kernel;
 mod table;
@@ -10,7 +11,6 @@ use castanet_element::prelude::*;
 use castanet_lang::args;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 pub use table::RouteTable;
 use table::{Net, Route};
 use text::{Change, Given, RouteError, RouteText, command, gateway, parse, wrong_word};
@@ -33,9 +33,7 @@ pub struct Routes<T, const CHANGES: bool = true> {
     addrs: Vec<u32>,
     found: Vec<Option<Route>>,
     /// The routes in the kernel, while a program there looks them up.
-    copies: Option<Arc<dyn castanet_element::kernel::Table>>,
-    /// Whether all routes are in the kernel, as far as they have been copied.
-    is_copied: bool,
+    copies: kernel::Copies,
 }
 
 impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
@@ -92,7 +90,7 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
                 return Err(e.into());
             }
         }
-        changed.into_iter().for_each(|net| self.copy(net));
+        self.copy(&changed);
         Ok(())
     }
 
@@ -131,10 +129,9 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     }
     /// Removes all routes.
     pub(super) fn clear(&mut self) {
-        if let Some(copies) = &self.copies {
-            self.table.all().into_iter().for_each(|(net, _)| copies.remove(&kernel::key(net)));
-        }
+        let nets: Vec<Net> = self.table.all().into_iter().map(|r| r.0).collect();
         self.table.clear();
+        self.copy(&nets);
     }
 
     #[cold]
@@ -237,8 +234,7 @@ impl<T: RouteTable, const CHANGES: bool> Engine for Routes<T, CHANGES> {
             reported: 0,
             addrs,
             found,
-            copies: None,
-            is_copied: true,
+            copies: kernel::Copies::default(),
         };
         let routes = std::mem::take(&mut this.args.routes);
         let ranges = args::split(cx.config);

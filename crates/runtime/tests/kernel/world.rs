@@ -163,6 +163,12 @@ impl Entries {
     }
 }
 
+/// The key of the value that has a word, and the offset of the word in it.
+fn place(map: &Map, word: usize) -> ([u8; 4], usize) {
+    let words = map.value_size() / 8;
+    (((word / words) as u32).to_ne_bytes(), word % words * 8)
+}
+
 /// The index of the map of slots.
 const SLOTS: usize = 3;
 /// The key of a map's only value.
@@ -230,13 +236,15 @@ impl Table for Entries {
     }
     fn word(&self, index: usize) -> Option<u64> {
         let (side, map) = self.side()?;
-        let value = side.machine.maps[map].get(&ONLY)?;
-        Some(u64::from_ne_bytes(*value.get(8 * index..)?.first_chunk()?))
+        let map = &side.machine.maps[map];
+        let (key, at) = place(map, index);
+        Some(u64::from_ne_bytes(*map.get(&key)?.get(at..)?.first_chunk()?))
     }
     fn set_word(&self, index: usize, n: u64) -> bool {
         let Some((mut side, map)) = self.side() else { return false };
-        let value = side.machine.maps[map].get_mut(&ONLY).unwrap();
-        let Some(word) = value.get_mut(8 * index..).and_then(|v| v.first_chunk_mut()) else { return false };
+        let (key, at) = place(&side.machine.maps[map], index);
+        let Some(value) = side.machine.maps[map].get_mut(&key) else { return false };
+        let Some(word) = value.get_mut(at..).and_then(|v| v.first_chunk_mut()) else { return false };
         *word = n.to_ne_bytes();
         if let Some(real) = &side.real {
             let words = real.maps[map].as_ref().unwrap().words("a test").unwrap();
@@ -313,10 +321,9 @@ impl KernelDriver for World {
             let before = old.names.iter().position(|n| *n == MapName::Table(name.0, name.1));
             let map = match before {
                 Some(i) => old.machine.maps[i].clone(),
-                None if spec.kind == TableKind::Prefixes => {
-                    Map::trie(spec.entries, spec.key as usize - 4, spec.whole_value() as usize)
+                None if matches!(spec.kind, TableKind::Array | TableKind::Shared) => {
+                    Map::array(spec.entries, spec.value as usize)
                 }
-                None if spec.kind == TableKind::Shared => Map::array(1, spec.value as usize),
                 None => Map::hash(spec.entries, spec.key as usize, spec.whole_value() as usize),
             };
             if let Some(real) = &mut real {

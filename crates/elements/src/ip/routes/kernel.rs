@@ -1,71 +1,119 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Route tables in the kernel.
 
-use super::table::{Net, Route};
+use super::blocks::{Arrays, HOP, HOPS, NEXT, Plan};
+use super::table::Net;
 use super::{RouteTable, Routes};
-use castanet_element::kernel::{Arithmetic, Code, Label, Lowered, Size, TableKind, TableSpec, Test, Value};
+use castanet_element::kernel::{Arithmetic, Code, Label, Lowered, Size, Table, Test, Value};
 use castanet_element::{Attached, InKernel};
 use castanet_spec::anno;
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
-/// The largest number of routes that are compared one after the other. More are looked up in a table.
+/// The largest number of routes that are compared one after the other. More are looked up in arrays.
 const COMPARED: usize = 32;
 
-/// The table: prefixes and their routes (gateway in the order of memory, output).
-const ROUTES: TableSpec =
-    TableSpec { kind: TableKind::Prefixes, key: 8, value: 8, entries: 4_000_000, ordered: false };
-
-/// The key of a prefix in the table.
-pub(super) fn key(net: Net) -> [u8; 8] {
-    let ([a, b, c, d], [e, f, g, h]) = (u32::from(net.prefix_len()).to_ne_bytes(), net.addr().to_be_bytes());
-    [a, b, c, d, e, f, g, h]
-}
-
-/// The value of a route in the table.
-fn value(route: Route) -> [u8; 8] {
-    let ([a, b, c, d], [e, f, g, h]) = (route.gw.to_be_bytes(), route.port.to_ne_bytes());
-    [a, b, c, d, e, f, g, h]
+/// The tables of routes that programs look up.
+#[derive(Default)]
+pub(super) struct Copies {
+    /// The tables that programs are to use, once there are too many routes to compare.
+    plan: OnceLock<Option<Plan>>,
+    /// The table of blocks of the plan, until that of next hops is there too.
+    blocks: Option<Arc<dyn Table>>,
+    arrays: Option<Arrays>,
 }
 
 impl<T: RouteTable, const CHANGES: bool> InKernel for Routes<T, CHANGES> {
     /// Packets without a route go up.
     fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
-        if self.table.len() > COMPARED {
-            if !self.is_copied {
-                return Err("the kernel has no room for its routes".into());
-            }
-            self.look_up_in_table(code);
-        } else {
+        if self.table.len() <= COMPARED {
             self.compare(code);
+            return Ok(());
         }
+        let plan = self.copies.plan.get_or_init(|| Plan::of(&self.table.all(), 1));
+        self.look_up_in_arrays(plan.ok_or("the kernel has no room for its routes")?, code);
         Ok(())
     }
 
     fn attach(&mut self, to: Attached) {
-        let Attached::Table(_, table) = to else { return };
-        let all = self.table.all();
-        self.is_copied = all.into_iter().all(|(net, route)| table.set(&key(net), &value(route)));
-        self.copies = Some(table);
+        let (Attached::Table(number, table), Some(plan)) = (to, self.plan()) else { return };
+        let [blocks, hops] = plan.numbers();
+        if number == blocks {
+            self.copies.blocks = Some(table);
+        } else if number == hops
+            && let Some(blocks) = self.copies.blocks.take()
+        {
+            // The plan is made for these routes, so there is room.
+            self.copies.arrays = Arrays::fill(plan, [blocks, table], self.table.all());
+        }
     }
 }
 
 impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
-    /// Makes the route to a prefix in the kernel the same as here.
-    pub(super) fn copy(&mut self, net: Net) {
-        match (&self.copies, self.table.get(net)) {
-            (Some(copies), Some(route)) => self.is_copied &= copies.set(&key(net), &value(route)),
-            (Some(copies), None) => copies.remove(&key(net)),
-            (None, _) => {}
+    fn plan(&self) -> Option<Plan> {
+        self.copies.plan.get().copied().flatten()
+    }
+
+    /// Makes the routes to prefixes in the kernel the same as here. If there is no room, the next programs use larger tables.
+    pub(super) fn copy(&mut self, nets: &[Net]) {
+        let Some(arrays) = &mut self.copies.arrays else {
+            // Nothing has been copied yet.
+            self.copies.plan = OnceLock::new();
+            return;
+        };
+        let table = &self.table;
+        let copied = nets.iter().all(|net| match table.get(*net) {
+            Some(route) => arrays.set(*net, route),
+            None => {
+                let shorter = (0..net.prefix_len()).rev().map(|length| Net::new(net.addr(), length));
+                let parent = shorter.into_iter().find_map(|n| Some((n.prefix_len(), table.get(n)?)));
+                arrays.remove(*net, parent)
+            }
+        });
+        if !copied {
+            let next = self.plan().map_or(1, |p| p.version().wrapping_add(1));
+            self.copies.plan = Plan::of(&self.table.all(), next).into();
         }
     }
 
-    fn look_up_in_table(&self, code: &mut Code<'_>) {
-        let (none, direct, chosen) = (code.label(), code.label(), code.label());
+    /// Looks up by the first 16 bits of the address, and as long as the entry leads to another block, by 8 more.
+    fn look_up_in_arrays(&self, plan: Plan, code: &mut Code<'_>) {
+        let (none, found, direct, chosen) = (code.label(), code.label(), code.label(), code.label());
+        let [blocks, hops] = plan.numbers();
         let address = code.annotation(anno::DST_IP, Size::Word);
-        let entry =
-            code.look_up(0, ROUTES, &[(Size::Word, 32u32.into()), (Size::Word, address.into())], none);
-        let gateway = code.load_entry(entry, 0, Size::Word);
-        let port = code.load_entry(entry, 4, Size::Word);
+        // The address is in network order in memory, so its first byte is the lowest of a value on a little-endian machine.
+        let byte = |code: &mut Code<'_>, n: u32| {
+            let shift = if cfg!(target_endian = "little") { 8 * n } else { 24 - 8 * n };
+            let shifted = code.compute(Arithmetic::ShiftRight, address, shift);
+            code.compute(Arithmetic::And, shifted, 0xffu32)
+        };
+        let entry_in = |code: &mut Code<'_>, block: Value, n: u32| {
+            let start = code.look_up(blocks, plan.blocks(), &[(Size::Word, block.into())], none);
+            let index = byte(code, n);
+            let offset = code.compute(Arithmetic::Multiply, index, 4u32);
+            let at = code.compute(Arithmetic::Add, start, offset);
+            let entry = code.load_entry(at, 0, Size::Word);
+            code.branch(entry, Test::Equal, 0u32, none);
+            entry
+        };
+        let first = byte(code, 0);
+        let entry = entry_in(code, first, 1);
+        let hop = code.compute(Arithmetic::And, entry, HOP);
+        for n in [2, 3] {
+            let deeper = code.label();
+            code.branch(entry, Test::Common, NEXT, deeper);
+            code.jump(found);
+            code.bind(deeper);
+            let block = code.compute(Arithmetic::And, entry, !NEXT);
+            let next = entry_in(code, block, n);
+            code.compute_into(entry, Arithmetic::Or, next, 0u32);
+            code.compute_into(hop, Arithmetic::And, next, HOP);
+        }
+        code.jump(found);
+        code.bind(found);
+        let route = code.look_up(hops, HOPS, &[(Size::Word, hop.into())], none);
+        let gateway = code.load_entry(route, 0, Size::Word);
+        let port = code.load_entry(route, 4, Size::Word);
         code.branch(gateway, Test::Equal, 0u32, direct);
         code.set_annotation(anno::DST_IP, Size::Word, gateway);
         code.jump(chosen);

@@ -23,9 +23,7 @@ pub enum MapKind {
     Devices,
     /// A hash table.
     Hash,
-    /// Prefixes, of which the longest is found. Keys begin with the length of the prefix in bits.
-    Prefixes,
-    /// An array whose value this process can have in its memory ([`SharedWords`](super::SharedWords)).
+    /// An array whose values this process can have in its memory ([`SharedWords`](super::SharedWords)).
     Shared,
 }
 
@@ -36,7 +34,6 @@ impl MapKind {
             MapKind::Counters => 6,
             MapKind::Devices => 14,
             MapKind::Hash => 1,
-            MapKind::Prefixes => 11,
             MapKind::Shared => 2,
         }
     }
@@ -46,13 +43,12 @@ impl MapKind {
             MapKind::Counters => "counters",
             MapKind::Devices => "devices",
             MapKind::Hash => "hash",
-            MapKind::Prefixes => "prefixes",
             MapKind::Shared => "shared",
         }
     }
     /// The kind with a name.
     pub(crate) fn named(name: &str) -> Option<MapKind> {
-        [MapKind::Counters, MapKind::Devices, MapKind::Hash, MapKind::Prefixes, MapKind::Shared]
+        [MapKind::Counters, MapKind::Devices, MapKind::Hash, MapKind::Shared]
             .into_iter()
             .find(|k| k.name() == name)
     }
@@ -62,8 +58,7 @@ impl From<TableKind> for MapKind {
     fn from(kind: TableKind) -> MapKind {
         match kind {
             TableKind::Exact => MapKind::Hash,
-            TableKind::Prefixes => MapKind::Prefixes,
-            TableKind::Shared => MapKind::Shared,
+            TableKind::Array | TableKind::Shared => MapKind::Shared,
         }
     }
 }
@@ -104,7 +99,7 @@ impl Map {
     /// The error of bpf(2).
     pub fn new(shape: MapShape) -> Result<Map, Errno> {
         let flags = match shape.kind {
-            MapKind::Hash | MapKind::Prefixes => NO_PREALLOC,
+            MapKind::Hash => NO_PREALLOC,
             MapKind::Shared => MMAPABLE,
             MapKind::Counters | MapKind::Devices => 0,
         };

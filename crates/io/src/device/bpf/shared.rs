@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// The only value of a map of kind [`MapKind::Shared`], as words of 8 bytes, which programs and this process change at the same time.
+/// The values of a map of kind [`MapKind::Shared`], as words of 8 bytes, which programs and this process change at the same time.
 #[derive(Debug)]
 pub struct SharedWords {
     start: NonNull<AtomicU64>,
@@ -21,7 +21,7 @@ unsafe impl Send for SharedWords {}
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
-    /// Maps the value.
+    /// Maps the values.
     ///
     /// # Errors
     /// EINVAL if the map is of another kind; the error of mmap(2).
@@ -30,7 +30,7 @@ impl SharedWords {
         if shape.kind != MapKind::Shared {
             return Err(Errno::INVAL);
         }
-        let words = shape.value as usize / 8;
+        let words = (shape.value as usize / 8).saturating_mul(shape.entries as usize);
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: this creates a new shared mapping at an address that the kernel chooses. No memory that the program
         // already uses is touched.
@@ -43,7 +43,7 @@ impl SharedWords {
         let start = NonNull::new(p.cast()).ok_or(Errno::NOMEM)?;
         Ok(SharedWords { start, words })
     }
-    /// The value.
+    /// The values, one after the other.
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: mmap has succeeded for this many words, so the value is at least that long. The mapping begins at a page, so the words
         // are aligned, and stays until self is dropped. The kernel and its programs write whole aligned words, as atomic operations may.
