@@ -84,7 +84,7 @@ impl<'a> End<'a> {
     /// Gives an ICMP error to the connection: type, code, number and size of the segment, next-hop MTU. Returns its effect.
     pub fn icmp_error(&mut self, numbers: [u32; 5]) -> u64 {
         let numbers = numbers.map(|n| Value::Number(u64::from(n)));
-        let args = [&[self.tcb.clone()], &numbers[..]].concat();
+        let args = [std::slice::from_ref(&self.tcb), &numbers[..]].concat();
         self.call("icmp-error", args).number()
     }
 
