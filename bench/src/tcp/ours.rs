@@ -57,6 +57,7 @@ macro_rules! host {
                     keep_alive: 0,
                     user_timeout: 0,
                     no_delay: false,
+                    path_mtu: false,
                     super_packets: false,
                 };
                 let secret = Secret::of(Seed::Fixed(u64::from(address.to_bits())), "tcp");

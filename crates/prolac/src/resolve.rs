@@ -175,6 +175,14 @@ impl Resolver {
         })
     }
 
+    /// The module, or the other name of one, in whose declaration an operator that hides stands: modules do not lie in each other.
+    pub(crate) fn hidden_by(&self, operator: Span) -> String {
+        let before = |span: &Span| span.file == operator.file && span.start < operator.start;
+        let declared = self.names.iter().filter(|(_, (_, span))| before(span));
+        let last = declared.max_by_key(|(_, (_, span))| span.start);
+        last.map_or("hidden by this operator".into(), |(name, _)| format!("hidden by '{name}'"))
+    }
+
     /// Reports that a path denotes no module.
     fn unknown_module(&mut self, path: &Path) {
         let text = path.text();

@@ -148,6 +148,8 @@ reasons! {
     Misaligned = "misaligned",
     /// No memory was left for the data of the segment.
     NoMemory = "no-memory",
+    /// An ICMP error about a segment that is not in flight, or of no connection.
+    StaleError = "stale-error",
 }
 
 impl Reason {

@@ -3,7 +3,7 @@
 
 use castanet_element::{Secret, Seed};
 use castanet_tcp::application::{Application, Registered, Session, Tally};
-use castanet_tcp::engine::{Engine, Flow, Listener, Settings, Stream, invariants};
+use castanet_tcp::engine::{Engine, Flow, IcmpError, Listener, Settings, Stream, invariants};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
@@ -40,6 +40,7 @@ fn engine() -> Engine {
         keep_alive: 30,
         user_timeout: 100,
         no_delay: true,
+        path_mtu: true,
         super_packets: true,
     };
     let mut e = Engine::new(settings, Secret::of(Seed::Fixed(1), "tcp"));
@@ -96,7 +97,15 @@ fn segment(e: &Engine, flow: Flow, input: &mut Input<'_>) -> Vec<u8> {
     s
 }
 
-/// The first byte of a step says what happens: a segment (and of which flow), time, or a call of the user.
+/// An ICMP error about a segment that the connection has sent lately.
+fn error(e: &Engine, flow: Flow, input: &mut Input<'_>) -> IcmpError {
+    let (_, max) = e.numbers(flow).unwrap_or((0, 0));
+    let kind = [3, 3, 4, 11, 12][usize::from(input.byte() % 5)];
+    let (code, seqno) = (input.byte() % 8, max.wrapping_sub(u32::from(input.word())));
+    IcmpError { flow, kind, code, seqno, size: input.word(), mtu: input.word() >> 5 }
+}
+
+/// The first byte of a step says what happens: a segment (and of which flow), time, an ICMP error, or a call of the user.
 pub fn tcp(data: &[u8]) {
     let mut e = engine();
     let (mut input, mut now) = (Input(data.iter()), 1_000_000_000_000);
@@ -118,6 +127,11 @@ pub fn tcp(data: &[u8]) {
                 e.pass_time(now);
             }
             30 => drop(e.connect(None, SocketAddrV4::new(PEER, 80), 0, now)),
+            _ if kind & 4 != 0 => {
+                let flow = flow(&e, kind >> 1);
+                let error = error(&e, flow, &mut input);
+                let _ = e.icmp_error(&error, now);
+            }
             _ => {
                 let ends = e.connections();
                 let some = ends.get(usize::from(input.byte()) % ends.len().max(1));

@@ -68,7 +68,7 @@ impl Checker {
             let (module, place) = self.r.declared_by(*kind);
             let owner = self.program().module(module).name.clone();
             d = d
-                .label("hidden by this operator", *by)
+                .label(self.r.hidden_by(*by), *by)
                 .label(format!("the hidden '{name}', of '{owner}'"), place);
         }
         self.report(

@@ -233,7 +233,8 @@ impl Resolver {
             Some(Feature { kind: FeatureKind::Method(old), hidden: Some(hidden), .. }) => {
                 let place = self.program.method(*old).span;
                 let d = Diagnostic::warning(format!("'{name}' does not replace the hidden method"), span);
-                let d = d.at("a new method").label("hidden here", *hidden).label("the hidden method", place);
+                let by = self.hidden_by(*hidden);
+                let d = d.at("a new method").label(by, *hidden).label("the hidden method", place);
                 self.report(
                     d.help(format!("to replace it, write 'show {name}' after the module that is extended")),
                 );

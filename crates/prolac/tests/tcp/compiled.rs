@@ -110,6 +110,10 @@ pub fn replay(trace: &str) {
             "keep-alive-after" => tcp_interface::keep_alive_after(&cx, this, tcb, number(1)),
             "abort" => drop(tcp_interface::abort(&cx, this, tcb)),
             "output" => tcp_interface::output(&cx, this, tcb),
+            "discover-path-mtu" => tcp_interface::discover_path_mtu(&cx, this, tcb),
+            "icmp-error" => drop(tcp_interface::icmp_error(
+                &cx, this, tcb, number(1), number(2), number(3), number(4), number(5),
+            )),
             "stray" => tcp_interface::stray(&cx, this, Bytes { packet: 0, offset: 0 }, number(1)),
             "input" => tcp_interface::input(&cx, this, tcb, Bytes { packet: 0, offset: 0 }, number(1)),
             "slow-timeout" => tcp_interface::slow_timeout(&cx, this, tcb),
@@ -134,7 +138,7 @@ fn is_compiled(set: &Extensions) -> bool {
     let even = first().filter(|has| *has).count() % 2 == 0;
     let options = EXTENSIONS[4..6].iter().map(|(name, ..)| has(set, name)).eq(first().take(2));
     let needs_met = |needs: &Option<&str>| needs.is_some_and(|n| has(set, n));
-    options && EXTENSIONS[6..].iter().all(|(name, _, needs)| has(set, name) == (even && needs_met(needs)))
+    options && EXTENSIONS[6..8].iter().all(|(name, _, needs)| has(set, name) == (even && needs_met(needs)))
 }
 
 #[test]
@@ -161,7 +165,7 @@ fn compiled_programs_replay_the_interpreted_ones() {
         let ends = i == 0 || i == last;
         if ends {
             let mut table = states::traces(&program, Table::States);
-            for more in [Table::Options, Table::Sack] {
+            for more in [Table::Options, Table::Sack, Table::PathMtu] {
                 table.extend((i == last).then(|| states::traces(&program, more)).into_iter().flatten());
             }
             let table = table.join("\n");

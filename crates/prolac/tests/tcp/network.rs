@@ -81,6 +81,13 @@ impl<'a> End<'a> {
         self.call(method, vec![tcb, Value::Number(n)])
     }
 
+    /// Gives an ICMP error to the connection: type, code, number and size of the segment, next-hop MTU. Returns its effect.
+    pub fn icmp_error(&mut self, numbers: [u32; 5]) -> u64 {
+        let numbers = numbers.map(|n| Value::Number(u64::from(n)));
+        let args = [std::slice::from_ref(&self.tcb), &numbers[..]].concat();
+        self.call("icmp-error", args).number()
+    }
+
     /// Gives a segment to the connection, or to none.
     pub fn input(&mut self, segment: Vec<u8>, stray: bool) {
         let size = Value::Number(segment.len() as u64);

@@ -145,7 +145,7 @@ fn shown(b: &[u8], table: Table) -> String {
     if b[13] & 32 != 0 || b[18..20] != [0, 0] {
         text.push_str(&format!(" u{}", u16::from_be_bytes([b[18], b[19]])));
     }
-    if table != Table::States {
+    if matches!(table, Table::Options | Table::Sack) {
         text.push_str(&shown_options(b, table));
     }
     match b.len() - usize::from(b[12] >> 4) * 4 {
@@ -176,9 +176,15 @@ pub fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
             end.tcp_with(word, rest.parse().unwrap());
             return None;
         }
-        "keep-alive" | "slow-timeout" => {
+        "keep-alive" | "slow-timeout" | "discover-path-mtu" => {
             end.tcp(word);
             return None;
+        }
+        "error" => {
+            let numbers: Vec<u32> = rest.split(' ').map(|n| n.parse().unwrap()).collect();
+            let at = |n: usize| numbers.get(n).copied().unwrap_or(0);
+            let effect = end.icmp_error([at(0), at(1), ISS.wrapping_add(at(2)), at(3), at(4)]);
+            return Some(["ignored", "stale", "noted", "aborted", "resized"][effect as usize]);
         }
         "room" => {
             end.data.borrow_mut().buffer = rest.parse().ok();
@@ -257,17 +263,18 @@ fn outcome(program: &Program, table: Table, [state, events]: [&str; 2]) -> (Stri
     }
     effects.extend(d.urgent.iter().map(|n| format!("urgent {n}")));
     effects.extend((d.end_of_data && !before.1).then(|| "end".into()));
-    let why = |n: u64| ["finished", "reset", "refused", "timeout"][n as usize].to_string();
+    let why = |n: u64| ["finished", "reset", "refused", "timeout", "unreachable"][n as usize].to_string();
     effects.extend(d.disconnected.map(why));
     (next, effects.join("; "), trace)
 }
 
-/// The tables: all but the first one show windows and options.
+/// The tables. Those of options and of selective acknowledgements show windows and options.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Table {
     States,
     Options,
     Sack,
+    PathMtu,
 }
 
 /// The cells of a table, row by row.
@@ -276,6 +283,7 @@ fn rows(table: Table) -> impl Iterator<Item = [&'static str; 4]> {
         Table::States => include_str!("states.txt"),
         Table::Options => include_str!("options.txt"),
         Table::Sack => include_str!("sack.txt"),
+        Table::PathMtu => include_str!("pathmtu.txt"),
     };
     let lines = text.lines().filter(|l| !l.starts_with('#') && !l.is_empty());
     lines.map(|line| {
@@ -328,6 +336,19 @@ fn the_table_of_selective_acknowledgements_holds() {
         assert!(wrong.is_empty(), "{extensions:?}\n{}", wrong.join("\n"));
     }
     assert!(rows(Table::Sack).count() > 20);
+}
+
+#[test]
+fn the_table_of_path_mtu_discovery_holds() {
+    // In slow start, a timeout lets out one segment.
+    for extensions in [
+        named(&["Path-Mtu"]),
+        named(&["Path-Mtu", "Fast-Retransmit", "Sack", "Header-Prediction", "Delay-Ack"]),
+    ] {
+        let wrong = differences(&tcp(&extensions), Table::PathMtu);
+        assert!(wrong.is_empty(), "{extensions:?}\n{}", wrong.join("\n"));
+    }
+    assert!(rows(Table::PathMtu).count() > 20);
 }
 
 /// A pointer to data that the user has is not urgent, even if that data has not been acknowledged yet.

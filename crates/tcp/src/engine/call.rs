@@ -72,7 +72,7 @@ impl<'a> Call<'a> {
     }
 
     /// Sends the segment that has been written. Returns false if there is no buffer for it.
-    fn send(&self, flow: Flow, header: &Header, part: Part) -> bool {
+    fn send(&self, flow: Flow, header: &Header, part: Part, dont_fragment: bool) -> bool {
         let mut out = self.host.out.borrow_mut();
         let copy = |to: &mut [u8]| {
             self.copy_sent(to, part.from);
@@ -82,7 +82,7 @@ impl<'a> Call<'a> {
             self.host.identify();
             return true;
         }
-        let Some(packet) = self.packet(flow, header.get(), part) else { return false };
+        let Some(packet) = self.packet(flow, header.get(), part, dont_fragment) else { return false };
         out.push(packet);
         if may_join {
             out.begin(flow, header, part.length);
@@ -90,13 +90,13 @@ impl<'a> Call<'a> {
         true
     }
     /// The IP packet of the segment that has been written. Data is summed up while it is copied.
-    fn packet(&self, flow: Flow, header: &[u8], part: Part) -> Option<Packet> {
+    fn packet(&self, flow: Flow, header: &[u8], part: Part, dont_fragment: bool) -> Option<Packet> {
         let length = header.len() + part.length;
         let total = u16::try_from(length + Ipv4Header::LEN).ok()?;
         let mut p = Packet::with_headroom(DEFAULT_HEADROOM, usize::from(total))?;
         let (src, dst) = (flow.local.ip().to_bits(), flow.remote.ip().to_bits());
         let (ip, segment) = p.data_mut().split_first_chunk_mut::<{ Ipv4Header::LEN }>()?;
-        *ip = self.host.ip_header(src, dst, total);
+        *ip = self.host.ip_header((src, dst), total, dont_fragment);
         let (head, data) = segment.split_at_mut_checked(header.len())?;
         let pseudo = checksum::pseudo_header_sum(src, dst, protocol::TCP, length as u16);
         let sum = checksum::add(pseudo, checksum::copy(head, header));
@@ -145,7 +145,7 @@ fn room(c: &Connection, Host { settings: Settings { rcvbuf, .. }, memory, .. }: 
     u32::try_from(room).unwrap_or(u32::MAX)
 }
 
-/// All calls concern the same connection, so its TCB is not looked at.
+/// All calls concern the same connection, so its TCB is looked at only for what the TCP says about packets.
 impl Functions for Call<'_> {
     /// One buffer suffices, because a segment is sent before the next one is begun.
     #[inline]
@@ -153,14 +153,15 @@ impl Functions for Call<'_> {
         self.written.set([0; LARGEST_HEADER]);
         WRITTEN
     }
-    fn transmit(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, _: Bytes, length: u32) {
+    fn transmit(&self, cx: &Cx<'_, Self>, tcb: Ptr<Tcb>, _: Bytes, length: u32) {
         let part = self.data.take();
         if self.host.muted.get() {
             return;
         }
         let length = (length as usize).saturating_sub(part.length).min(LARGEST_HEADER);
         let header = Header { bytes: self.written.get(), length };
-        let sent = self.flow.is_some_and(|flow| self.send(flow, &header, part));
+        let dont_fragment = cx.tcb(tcb).dont_fragment.get();
+        let sent = self.flow.is_some_and(|flow| self.send(flow, &header, part, dont_fragment));
         if !sent {
             self.host.unsent.set(self.host.unsent.get() + 1);
         }

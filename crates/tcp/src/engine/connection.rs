@@ -15,6 +15,8 @@ pub enum End {
     Refused,
     /// The peer did not answer.
     Timeout,
+    /// The peer did not answer, and an ICMP error said that it cannot be reached.
+    Unreachable,
 }
 
 impl End {
@@ -23,6 +25,7 @@ impl End {
             0 => End::Finished,
             2 => End::Refused,
             3 => End::Timeout,
+            4 => End::Unreachable,
             _ => End::Reset,
         }
     }

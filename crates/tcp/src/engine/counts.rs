@@ -21,6 +21,9 @@ pub struct EngineCounts {
     /// Connections that ended because the peer did not answer.
     #[count(unit = "connections")]
     pub timed_out: Count,
+    /// Connections that ended because the peer did not answer, and an ICMP error said why.
+    #[count(unit = "connections")]
+    pub unreachable: Count,
     /// SYNs that were answered by a SYN cookie.
     #[count(unit = "segments")]
     pub cookies: Count,
@@ -30,4 +33,16 @@ pub struct EngineCounts {
     /// Segments that belonged to no connection.
     #[count(unit = "segments")]
     pub strays: Count,
+    /// ICMP errors that did not end their connection.
+    #[count(unit = "packets")]
+    pub soft_errors: Count,
+    /// ICMP errors that ended a connection before it was established.
+    #[count(unit = "packets")]
+    pub hard_errors: Count,
+    /// ICMP errors that made segments smaller, or will do so if the segment times out.
+    #[count(unit = "packets")]
+    pub size_errors: Count,
+    /// ICMP source quenches, which are ignored.
+    #[count(unit = "packets")]
+    pub quenches: Count,
 }

@@ -5,7 +5,7 @@ use super::outbox::Outbox;
 use super::sequence::Sequence;
 use super::{Memory, Settings};
 use crate::local::Poller;
-use castanet_wire::ipv4::{Ipv4Header, protocol};
+use castanet_wire::ipv4::{DONT_FRAGMENT, Ipv4Header, protocol};
 use castanet_wire::{Be16, Be32};
 use std::cell::{Cell, OnceCell, RefCell};
 
@@ -66,14 +66,19 @@ impl Host {
         self.identification.set(id);
         id
     }
-    /// The header of an IP packet of this host with a TCP segment.
-    pub(super) fn ip_header(&self, src: u32, dst: u32, length: u16) -> [u8; Ipv4Header::LEN] {
+    /// The header of an IP packet of this host with a TCP segment, which may be fragmented or not.
+    pub(super) fn ip_header(
+        &self,
+        (src, dst): (u32, u32),
+        length: u16,
+        dont_fragment: bool,
+    ) -> [u8; Ipv4Header::LEN] {
         let mut ip = Ipv4Header {
             version_ihl: 0x45,
             tos: 0,
             total_len: Be16::new(length),
             id: Be16::new(self.identify()),
-            fragment: Be16::new(0),
+            fragment: Be16::new(if dont_fragment { DONT_FRAGMENT } else { 0 }),
             ttl: self.settings.ttl,
             protocol: protocol::TCP,
             checksum: Be16::new(0),

@@ -7,6 +7,7 @@ mod calls;
 mod connection;
 mod connections;
 mod counts;
+mod errors;
 mod flow;
 mod host;
 mod input;
@@ -25,6 +26,7 @@ mod time;
 pub use calls::Shown;
 pub use connection::End;
 pub use counts::EngineCounts;
+pub use errors::IcmpError;
 pub use flow::Flow;
 pub use stream::Stream;
 
@@ -67,6 +69,8 @@ pub struct Settings {
     pub user_timeout: u32,
     /// Data does not wait for the acknowledgement of the data before it: Nagle's algorithm is off.
     pub no_delay: bool,
+    /// Segments are not fragmented; they become smaller where a path needs it (RFC 1191).
+    pub path_mtu: bool,
     /// Segments may be joined to super-packets, whose checksums are partial ones.
     pub super_packets: bool,
 }

@@ -28,12 +28,15 @@ impl Engine {
         self.connections.add(tcb, connection);
         self.flows.insert(flow, tcb);
         let (keep_alive, timeout) = (self.host.settings.keep_alive, self.host.settings.user_timeout);
-        let no_delay = self.host.settings.no_delay;
+        let (no_delay, path_mtu) = (self.host.settings.no_delay, self.host.settings.path_mtu);
         self.call(tcb, |cx, this| {
             tcp_interface::keep_alive_after(cx, this, tcb, keep_alive);
             tcp_interface::user_timeout(cx, this, tcb, timeout);
             if no_delay {
                 tcp_interface::no_delay(cx, this, tcb);
+            }
+            if path_mtu {
+                tcp_interface::discover_path_mtu(cx, this, tcb);
             }
         });
         tcb
@@ -86,6 +89,7 @@ impl Engine {
             Some(End::Reset) => counts.reset.add(1),
             Some(End::Refused) => counts.refused.add(1),
             Some(End::Timeout) => counts.timed_out.add(1),
+            Some(End::Unreachable) => counts.unreachable.add(1),
             None => {}
         }
     }

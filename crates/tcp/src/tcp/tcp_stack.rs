@@ -3,13 +3,14 @@
 
 use super::values::{Endpoint, Ends, Peers, Services};
 use crate::application::Applications;
-use crate::engine::{Engine, Flow, Listener, Settings};
+use crate::engine::{Engine, Flow, IcmpError, Listener, Settings};
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::{Ipv4Header, protocol};
-use castanet_wire::tcp;
+use castanet_wire::{checksum, tcp};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -30,9 +31,14 @@ const TIMER: u16 = 0;
 /// connections to the stack of the same name; those whose application or address is gone are reset. The examples of TCPEcho
 /// and of the other applications show connections.
 ///
+/// ICMP errors about segments of the stack are taken as RFC 9293, section 3.9.2.2 and RFC 5927 say: they must quote a segment
+/// that is in flight, and they end only connections that are not established. With PATHMTU, segments are not fragmented, and
+/// the errors of routers make them smaller where a path needs it (RFC 1191).
+///
 /// # Ports
 /// Input 0 (push): IP packets with marked network header. Output 0 (push): IP packets of the stack. Output 1 (push,
-/// optional): packets that are not TCP or not for an address of the stack, and fragments; without output 1 they are dropped.
+/// optional): packets that are neither TCP nor an ICMP error about it, or not for an address of the stack, and fragments;
+/// without output 1 they are dropped.
 ///
 /// # Example
 /// ```click
@@ -43,7 +49,7 @@ const TIMER: u16 = 0;
 #[class(ledger(enters, leaves))]
 #[class(name = "TCPStack", offload = aware, capabilities(Offloads), ports = "1/1-2", processing = "h/h", flow = "x/yx", packets = "ip/ip")]
 #[class(workers = exclusive, build, lifecycle, handlers, task, takes_state = "connections and added listeners")]
-#[class(drops(BadTransport, NoIpHeader, NotAnswered, BadSource, TableFull, NoMemory, NoBuffer))]
+#[class(drops(BadTransport, NoIpHeader, NotAnswered, BadSource, TableFull, NoMemory, NoBuffer, StaleError))]
 pub struct TcpStack {
     args: Args,
     #[counts]
@@ -99,6 +105,9 @@ pub struct Args {
     /// Whether data is sent at once, though the data before it has not been acknowledged: Nagle's algorithm is off.
     #[arg(keyword, default = false)]
     nodelay: bool,
+    /// Whether segments are not fragmented, but become smaller where a path needs it: path MTU discovery (RFC 1191).
+    #[arg(keyword, default = false)]
+    pathmtu: bool,
     /// Whether segments that follow each other are sent as a super-packet, which devices cut into segments.
     #[arg(keyword, default = true)]
     superpackets: bool,
@@ -120,6 +129,7 @@ impl Build for TcpStack {
             keep_alive: args.keepalive,
             user_timeout: args.timeout,
             no_delay: args.nodelay,
+            path_mtu: args.pathmtu,
             super_packets: args.superpackets,
         };
         let (engine, applications) = (Engine::new(settings, cx.secret()), cx.share(Applications::default));
@@ -152,22 +162,30 @@ impl TcpStack {
         }
     }
 
-    /// Passes a TCP segment to the engine. Emits other packets on output 1, and drops invalid ones.
+    /// Passes a TCP segment, or an ICMP error about one, to the engine. Emits other packets on output 1, and drops invalid ones.
     fn take(&mut self, mut p: Packet, now: i64, cx: &mut Cx<'_>) {
         let other = |p, cx: &mut Cx<'_>| cx.emit_or(1, p, Reason::NotAnswered);
         let Some(ip) = p.network().and_then(|n| Ipv4Header::checked(n, false).ok().copied()) else {
             return cx.drop(p, Reason::NoIpHeader);
         };
         let (src, dst) = (Ipv4Addr::from_bits(ip.src.get()), Ipv4Addr::from_bits(ip.dst.get()));
-        let for_us = self.engine.settings().addresses.contains(&dst);
-        if ip.protocol != protocol::TCP || ip.is_fragment() || !for_us {
+        let for_us = self.engine.settings().addresses.contains(&dst) && !ip.is_fragment();
+        let range = ip.header_len()..usize::from(ip.total_len.get());
+        let is_icmp = for_us && ip.protocol == protocol::ICMP;
+        let error = if is_icmp { self.error(&p, range.clone()) } else { None };
+        if !for_us || (ip.protocol != protocol::TCP && error.is_none()) {
             return other(p, cx);
         }
         // RFC 9293, section 3.9.2: no segment comes from several hosts.
         if src.is_multicast() || src.is_broadcast() || src.is_unspecified() {
             return cx.drop(p, Reason::BadSource);
         }
-        let range = ip.header_len()..usize::from(ip.total_len.get());
+        if let Some(error) = error {
+            return match error.and_then(|e| self.engine.icmp_error(&e, now)) {
+                Ok(()) => cx.left(1),
+                Err(reason) => cx.drop(p, reason),
+            };
+        }
         // A partial checksum is that of a packet that no line has carried, so nothing can have changed it.
         let is_partial = p.offload().is_some_and(|o| o.checksum.is_some());
         let (segments, _) = p.segments();
@@ -185,6 +203,13 @@ impl TcpStack {
             }
             Err(reason) => cx.drop(p, reason),
         }
+    }
+    /// The ICMP error in a packet, if its ICMP message is one about a segment of this stack.
+    fn error(&self, p: &Packet, range: Range<usize>) -> Option<Result<IcmpError, Reason>> {
+        let message = p.network()?.get(range)?;
+        let addresses = &self.engine.settings().addresses;
+        let error = IcmpError::read(message).filter(|e| addresses.contains(e.flow.local.ip()))?;
+        Some(if checksum::sum(message) == 0xffff { Ok(error) } else { Err(Reason::BadTransport) })
     }
     /// Waits for the local sockets of relayed connections.
     fn wait(&mut self, cx: &mut Cx<'_>) {

@@ -6,6 +6,7 @@ use super::tcp_stack::TcpStack;
 use castanet_element::kit::{Kit, packet};
 use castanet_element::packet::Packet;
 use castanet_element::spec::Reason;
+use castanet_wire::icmp::{self, IcmpHeader};
 use castanet_wire::ipv4::Ipv4Header;
 use castanet_wire::tcp::{self, TcpHeader, flag};
 
@@ -55,6 +56,54 @@ fn packets_that_are_not_for_the_stack() {
     let mut kit = Kit::<TcpStack>::new("10.0.0.2").unwrap();
     kit.push(0, [packet(&[0; 40])]);
     assert_eq!(kit.dropped(Reason::NoIpHeader), 1);
+}
+
+/// An ICMP message about a segment from `src` to the peer.
+fn about(kind: u8, src: [u8; 4], change: impl Fn(&mut Vec<u8>)) -> Packet {
+    let [router, ours] = [[10, 0, 0, 99], OURS].map(u32::from_be_bytes);
+    let quoted = segment(src, PEER, flag::SYN, |_| ());
+    let mut message = IcmpHeader::new(kind, 1, 0).to_bytes().to_vec();
+    message.extend(&quoted.data()[..28]);
+    change(&mut message);
+    icmp::set_checksum(&mut message);
+    let ip = Ipv4Header::new(1, router, ours, 20 + message.len() as u16, 64);
+    let mut p = packet(&[&ip.to_bytes()[..], &message].concat());
+    p.set_network_header(0, 20);
+    p
+}
+
+/// Only errors about TCP segments of the stack are taken. Those that are about no connection are dropped.
+#[test]
+fn icmp_messages_that_are_not_for_the_stack() {
+    let other = Reason::NotAnswered;
+    let cut_off = |m: &mut Vec<u8>| m.truncate(35);
+    let bad = |mut p: Packet, at: usize| {
+        p.data_mut()[at] ^= 1;
+        p
+    };
+    for (n, (p, reason)) in [
+        (about(8, OURS, |_| ()), other),
+        (about(5, OURS, |_| ()), other),
+        (about(3, [10, 0, 0, 3], |_| ()), other),
+        (about(3, OURS, |m| m[8 + 9] = 17), other),
+        (about(3, OURS, cut_off), other),
+        (bad(about(3, OURS, |_| ()), 16), other),
+        (about(3, OURS, |_| ()), Reason::StaleError),
+        (about(4, OURS, |_| ()), Reason::StaleError),
+        (about(11, OURS, |_| ()), Reason::StaleError),
+        (bad(about(3, OURS, |_| ()), 24), Reason::BadTransport),
+        (bad(about(3, OURS, |_| ()), 47), Reason::BadTransport),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut kit = Kit::<TcpStack>::with_ports("10.0.0.1 10.0.0.2", 1, 2).unwrap();
+        let out = kit.push(0, [p]);
+        assert_eq!(out.iter().filter(|o| o.0 == 1).count(), usize::from(reason == other), "{n}");
+        let dropped = u64::from(reason != other);
+        assert_eq!((kit.dropped(reason), kit.all_dropped()), (dropped, dropped), "{n}");
+        assert_eq!(kit.read("received").unwrap(), "0");
+    }
 }
 
 /// Nothing listens, so a SYN to either address is answered by a RST (RFC 9293, section 3.10.7.1).

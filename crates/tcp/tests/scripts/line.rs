@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The lines of a script.
 
+use super::icmp::{Icmp, error};
+
 /// When something happens, in nanoseconds since the start of the script.
 #[derive(Clone, Copy, Debug)]
 pub enum Time {
@@ -39,6 +41,8 @@ pub struct Segment {
 pub enum Event {
     /// The peer sends.
     In(Segment),
+    /// A router sends an ICMP error.
+    Icmp(Icmp),
     /// The TCP sends.
     Out(Segment),
     /// The user calls a function, perhaps with a number, and gets a result.
@@ -58,7 +62,9 @@ pub fn parse(line: &str) -> Result<Option<(Time, Event)>, String> {
         None => Time::At(seconds(time)?),
     };
     let rest = rest.trim();
-    let event = if let Some(s) = rest.strip_prefix('<') {
+    let event = if let Some(s) = rest.strip_prefix('<').filter(|s| s.trim_start().starts_with('[')) {
+        Event::Icmp(error(s)?)
+    } else if let Some(s) = rest.strip_prefix('<') {
         Event::In(segment(s)?)
     } else if let Some(s) = rest.strip_prefix('>') {
         Event::Out(segment(s)?)
@@ -82,8 +88,17 @@ fn seconds(text: &str) -> Result<i64, String> {
     Ok(whole * 1_000_000_000 + part)
 }
 
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+pub fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.trim().parse().map_err(|_| format!("'{text}' is no number"))
+}
+
+/// `FIRST:LAST(LENGTH)`: the first sequence number, and the length.
+pub fn range(text: &str) -> Result<(u32, u32), String> {
+    let (seq, rest) = text.split_once(':').ok_or("no ':' in sequence numbers")?;
+    let (last, length) = rest.strip_suffix(')').and_then(|r| r.split_once('(')).ok_or("no length")?;
+    let (seq, length): (u32, u32) = (number(seq)?, number(length)?);
+    let right = seq.wrapping_add(length) == number::<u32>(last)?;
+    if right { Ok((seq, length)) } else { Err(format!("{text}: the length is wrong")) }
 }
 
 /// `FLAGS FIRST:LAST(LENGTH) [ack N] [win N] [urg N] [<OPTIONS>]`
@@ -94,21 +109,16 @@ fn segment(text: &str) -> Result<Segment, String> {
     };
     let mut words = head.split_whitespace();
     let flags = words.next().ok_or("no flags")?.to_string();
-    let range = words.next().ok_or("no sequence numbers")?;
-    let (seq, rest) = range.split_once(':').ok_or("no ':' in sequence numbers")?;
-    let (last, length) = rest.strip_suffix(')').and_then(|r| r.split_once('(')).ok_or("no length")?;
+    let (seq, length) = range(words.next().ok_or("no sequence numbers")?)?;
     let mut s = Segment {
         flags,
-        seq: number(seq)?,
-        length: number(length)?,
+        seq,
+        length,
         ack: None,
         window: None,
         urgent: 0,
         options: options.map(options_of).transpose()?,
     };
-    if s.seq.wrapping_add(s.length) != number::<u32>(last)? {
-        return Err(format!("{range}: the length is wrong"));
-    }
     while let Some(word) = words.next() {
         let value = words.next().ok_or("a number is missing")?;
         match word {

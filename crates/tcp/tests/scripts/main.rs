@@ -3,6 +3,7 @@
 //! the user, and the segments that the TCP must send, each at its exact time.
 #![allow(clippy::unwrap_used)]
 
+mod icmp;
 mod line;
 mod run;
 
@@ -42,6 +43,8 @@ fn wrong_scripts_fail() {
         ("0 listen(3)\n", "0 listen(3) = 7\n", 1),
         ("<mss 1000>", "<mss 1000", 2),
         ("+0 <", "nonsense <", 2),
+        ("+0 <", "+0 < [0:0(0)] icmp nonsense\n+0 <", 2),
+        ("+0 <", "+0 < [0:0(0)] icmp unreachable frag_needed mtu\n+0 <", 2),
     ] {
         let error = run::run(&good.replacen(from, to, 1)).unwrap_err();
         assert!(error.starts_with(&format!("{line}: ")), "{from} {to}: {error}");

@@ -59,6 +59,7 @@ fn settings(text: &str) -> Result<Settings, String> {
         keep_alive: 0,
         user_timeout: 300,
         no_delay: false,
+        path_mtu: false,
         super_packets: false,
     };
     for (n, line) in text.lines().enumerate() {
@@ -69,6 +70,7 @@ fn settings(text: &str) -> Result<Settings, String> {
             Some(("keepalive", n)) => settings.keep_alive = n,
             Some(("timeout", n)) => settings.user_timeout = n,
             Some(("nodelay", n)) => settings.no_delay = n > 0,
+            Some(("pathmtu", n)) => settings.path_mtu = n > 0,
             Some((other, _)) => return Err(at(format!("'{other}' is no setting"))),
         }
     }
@@ -125,6 +127,11 @@ impl Run {
         }
         match event {
             Event::In(segment) => self.arrives(segment),
+            Event::Icmp(icmp) => {
+                let error = icmp.error(self.flow, self.iss.unwrap_or(0));
+                // Drops show as well: nothing else happens.
+                let _ = self.engine.icmp_error(&error, self.now);
+            }
             Event::Call(name, n, result) => {
                 let got = self.call(name, *n)?;
                 if result.is_some_and(|r| r != got) {
@@ -201,10 +208,15 @@ impl Run {
         )
     }
 
-    /// The error of the connection that has ended, by its number in Linux: refused, reset or timed out.
+    /// The error of the connection that has ended, by its number in Linux: refused, reset, timed out or unreachable.
     fn error(&self) -> i64 {
         let counts = self.engine.counts();
-        let all = [(&counts.refused, 111), (&counts.reset, 104), (&counts.timed_out, 110)];
+        let all = [
+            (&counts.refused, 111),
+            (&counts.reset, 104),
+            (&counts.timed_out, 110),
+            (&counts.unreachable, 113),
+        ];
         all.iter().find(|(count, _)| count.get() > 0).map_or(0, |(_, error)| *error)
     }
 

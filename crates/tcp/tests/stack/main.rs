@@ -7,6 +7,7 @@ mod dumps;
 mod faults;
 mod kernel;
 mod options;
+mod path_mtu;
 mod simulated;
 
 use castanet_element::remote::Remote as _;

@@ -3,17 +3,19 @@
 #![allow(clippy::unwrap_used, clippy::needless_range_loop)]
 
 mod defence;
+mod errors;
 mod exchange;
 mod noise;
 mod super_packets;
 
-use super::{Engine, Flow, Listener, Settings};
+use super::{Engine, Flow, IcmpError, Listener, Settings};
 use crate::application::{Application, Registered, Session, Tally};
 use crate::engine::Stream;
 use castanet_element::packet::Packet;
 use castanet_element::spec::Reason;
 use castanet_element::{Random, Secret, Seed};
-use castanet_wire::ipv4::Ipv4Header;
+use castanet_wire::icmp::IcmpHeader;
+use castanet_wire::ipv4::{Ipv4Header, protocol};
 use castanet_wire::tcp::{self, TcpHeader};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -63,6 +65,7 @@ fn settings(n: usize) -> Settings {
         keep_alive: 0,
         user_timeout: 300,
         no_delay: false,
+        path_mtu: false,
         super_packets: false,
     }
 }
@@ -85,6 +88,10 @@ fn engine(n: usize, settings: Settings, application: impl Application + 'static)
 /// Gives an IP packet to an engine.
 fn give(e: &mut Engine, packet: &[u8], now: i64) -> Result<(), Reason> {
     let ip = *Ipv4Header::checked(packet, true).unwrap();
+    if ip.protocol == protocol::ICMP {
+        let error = IcmpError::read(&packet[ip.header_len()..]).ok_or(Reason::NotAnswered)?;
+        return e.icmp_error(&error, now);
+    }
     let mut segment = packet[ip.header_len()..usize::from(ip.total_len.get())].to_vec();
     if !tcp::checksum_ok(ip.src.get(), ip.dst.get(), &segment) {
         return Err(Reason::BadTransport);
@@ -106,9 +113,20 @@ fn packets(e: &mut Engine) -> Vec<Vec<u8>> {
     e.packets().map(|p: Packet| p.data().to_vec()).collect()
 }
 
+/// The ICMP error of a router about a packet. `rest` is the second word of the message.
+fn icmp_about(packet: &[u8], kind: u8, code: u8, rest: u32) -> Vec<u8> {
+    let about = Ipv4Header::from_prefix(packet).unwrap();
+    let router = Ipv4Addr::new(10, 0, 0, 99).to_bits();
+    let ip = Ipv4Header::new(protocol::ICMP, router, about.src.get(), 20 + 8 + 28, 64);
+    let message = IcmpHeader::new(kind, code, rest);
+    [&ip.to_bytes()[..], &message.to_bytes(), &packet[..28]].concat()
+}
+
 /// A network between two engines.
 struct Network {
     ends: [Engine; 2],
+    /// The largest packet that passes. Larger ones may be fragmented, or their sender gets an ICMP error.
+    mtu: usize,
     way: BTreeMap<(i64, u64), (usize, Vec<u8>)>,
     now: i64,
     count: u64,
@@ -120,12 +138,19 @@ struct Network {
 impl Network {
     fn new(ends: [Engine; 2], seed: u64, faults: [u64; 4]) -> Network {
         let random = Random::new(seed, "network");
-        Network { ends, way: BTreeMap::new(), now: 1_000_000_000_000, count: 0, random, faults }
+        Network { ends, mtu: 1500, way: BTreeMap::new(), now: 1_000_000_000_000, count: 0, random, faults }
     }
     fn flush(&mut self) {
         let [loss, twice, corrupt, delay] = self.faults;
         for from in 0..2 {
             for packet in packets(&mut self.ends[from]) {
+                let fits =
+                    packet.len() <= self.mtu || !Ipv4Header::from_prefix(&packet).unwrap().dont_fragment();
+                let (to, packet) = if fits {
+                    (1 - from, packet)
+                } else {
+                    (from, icmp_about(&packet, 3, 4, self.mtu as u32))
+                };
                 for _ in 0..1 + u64::from(self.random.below(100) < twice) {
                     let mut packet = packet.clone();
                     if self.random.below(100) < loss {
@@ -137,7 +162,7 @@ impl Network {
                     }
                     let at = self.now + 1_000_000 * (5 + self.random.below(delay + 1) as i64);
                     self.count += 1;
-                    self.way.insert((at, self.count), (1 - from, packet));
+                    self.way.insert((at, self.count), (to, packet));
                 }
             }
         }

@@ -20,7 +20,7 @@ fn any_segments_in_any_state() {
         let mut random = Random::new(seed, "noise");
         let user = User::default();
         user.0.lock().write = bytes(random.below(5_000) as usize, seed);
-        let mut e = engine(1, settings(1), user);
+        let mut e = engine(1, Settings { path_mtu: seed % 2 == 0, ..settings(1) }, user);
         let mut now = 1_000_000_000_000;
         for _ in 0..1_500 {
             let known = e.connections.tcbs();
@@ -44,6 +44,14 @@ fn any_segments_in_any_state() {
             s[18..20].copy_from_slice(&(random.next_u32() as u16).to_be_bytes());
             let end = |n, port| SocketAddrV4::new(address(n), port);
             let _ = e.input(Flow { local: end(1, 80), remote: end(0, port) }, &mut s, now);
+            if random.below(5) == 0 {
+                let seqno = una.wrapping_sub(random.below(3_000) as u32);
+                let kind = [3, 3, 3, 4, 11, 12][random.below(6) as usize];
+                let (code, size) = (random.below(6) as u8, random.next_u32() as u16);
+                let mtu = random.next_u32() as u16 >> random.below(16);
+                let flow = Flow { local: end(1, 80), remote: end(0, port) };
+                let _ = e.icmp_error(&IcmpError { flow, kind, code, seqno, size, mtu }, now);
+            }
             if random.below(10) == 0 {
                 now += random.below(2_000_000_000) as i64;
                 e.pass_time(now);
