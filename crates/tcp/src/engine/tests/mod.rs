@@ -6,6 +6,7 @@ mod defence;
 mod exchange;
 mod noise;
 mod super_packets;
+mod user;
 
 use super::{Engine, Flow, Listener, Settings};
 use crate::application::{Application, Registered, Session, Tally};
@@ -41,7 +42,7 @@ impl Application for User {
         if stream.is_connected() {
             session.written += stream.write(&data.write[session.written as usize..]) as u64;
         }
-        if session.written as usize == data.write.len() {
+        if stream.is_connected() && session.written as usize == data.write.len() {
             stream.close();
         }
     }
@@ -60,6 +61,7 @@ fn settings(n: usize) -> Settings {
         rcvbuf: 100_000,
         sndbuf: 100_000,
         ttl: 64,
+        dscp: 0,
         keep_alive: 0,
         user_timeout: 300,
         no_delay: false,
