@@ -90,7 +90,7 @@ pub struct Args {
     /// The time to live of IP packets.
     #[arg(keyword, default = 64, min = 1)]
     ttl: u8,
-    /// The Differentiated Services codepoint of the packets (RFC 2474). The handler `set_dscp` changes that of a connection.
+    /// The Differentiated Services codepoint of the packets (RFC 2474). The handler `dscp` changes that of a connection.
     #[arg(keyword, default = 0, max = 63)]
     dscp: u8,
     /// The silence, in seconds, after which a peer is asked whether it is alive; 0 for never.

@@ -87,7 +87,7 @@ fn listening_and_connections_do_not_disturb_each_other() {
 #[test]
 fn packets_have_the_codepoint() {
     for super_packets in [false, true] {
-        let with = |n, dscp| Settings { dscp, super_packets, ..settings(n) };
+        let with = |n, dscp| Settings { dscp, super_packets, no_delay: true, ..settings(n) };
         let mut ends = [(0, 46), (1, 10)].map(|(n, dscp)| engine(n, with(n, dscp), Watcher::default()));
         let now = 1_000_000_000_000;
         let peer = SocketAddrV4::new(address(1), 80);
@@ -98,37 +98,43 @@ fn packets_have_the_codepoint() {
             assert_eq!(sent[0][1] & 3, 0);
             give(&mut ends[1 - from], &sent[0], now).unwrap();
         }
-        // Two segments that could be one super-packet have different codepoints.
-        for (dscp, data) in [(46, [1; 1000]), (0, [2; 1000])] {
-            ends[0]
-                .with_stream(flow, now, |s| {
-                    s.set_dscp(dscp);
-                    s.write(&data);
-                })
-                .unwrap();
-            let sent = packets(&mut ends[0]);
-            if dscp == 46 {
-                assert_eq!(codepoints(&sent), [46]);
-            } else {
-                // Nagle's algorithm holds it back until the first one is acknowledged.
-                assert!(sent.is_empty());
-            }
-            for p in sent {
-                give(&mut ends[1], &p, now).unwrap();
-            }
+        for dscp in [46, 0] {
+            let write = |s: &mut Stream<'_>| {
+                s.set_dscp(dscp);
+                s.write(b"data");
+            };
+            ends[0].with_stream(flow, now, write).unwrap();
+            assert_eq!(codepoints(&packets(&mut ends[0])), [dscp]);
         }
-        for second in 1..3 {
-            ends[1].pass_time(now + second * 200_000_000);
-            for p in packets(&mut ends[1]) {
-                give(&mut ends[0], &p, now + second * 200_000_000).unwrap();
-            }
-        }
-        assert_eq!(codepoints(&packets(&mut ends[0])), [0]);
+        packets(&mut ends[1]);
         // A segment that belongs to no connection is answered with that of the stack.
         let mut stray = give_back(flow);
         ends[1].unlisten(80).unwrap();
         ends[1].input(stray.0, &mut stray.1, now).unwrap();
         assert_eq!(codepoints(&packets(&mut ends[1])), [10]);
+    }
+}
+
+/// Segments that follow each other become one super-packet, but not if their codepoints differ.
+#[test]
+fn another_codepoint_begins_another_packet() {
+    const ACK: u8 = tcp::flag::ACK;
+    for changes in [false, true] {
+        let with = Settings { dscp: 46, super_packets: true, ..settings(1) };
+        let mut e = engine(1, with, Watcher::default());
+        let now = 1_000_000_000_000;
+        give(&mut e, &segment(7, 1, tcp::flag::SYN, 1000, 0, &[2, 4, 5, 180]), now).unwrap();
+        let first = header(&packets(&mut e)[0]).seq.get().wrapping_add(1);
+        give(&mut e, &segment(7, 1, ACK, 1001, first, b""), now).unwrap();
+        let flow = e.connections()[0].flow;
+        e.with_stream(flow, now, |s| assert_eq!(s.write(&[0; 20_000]), 20_000)).unwrap();
+        if changes {
+            e.with_stream(flow, now, |s| s.set_dscp(0)).unwrap();
+        }
+        // The congestion window has let three segments out.
+        give(&mut e, &segment(7, 1, ACK, 1001, first.wrapping_add(3 * 1460), b""), now).unwrap();
+        let want: &[u8] = if changes { &[46, 0] } else { &[46] };
+        assert_eq!(codepoints(&packets(&mut e)), want);
     }
 }
 
