@@ -5,17 +5,20 @@ use super::defence::segment;
 use super::*;
 use crate::engine::CallError;
 
-/// Two engines with users that only count how often they run.
-fn quiet() -> (Network, Arc<Mutex<Vec<(usize, bool)>>>) {
+/// What a user was told, each time that it ran: the urgent bytes, and whether the peer does not answer.
+type Seen = Arc<Mutex<Vec<(usize, bool)>>>;
+
+/// Two engines whose users only note what they are told.
+fn quiet() -> (Network, Seen) {
     let seen = Watcher::default();
     let runs = seen.0.clone();
     let ends = [engine(0, settings(0), seen), engine(1, settings(1), Watcher::default())];
     (Network::new(ends, 1, [0, 0, 0, 0]), runs)
 }
 
-/// Notes what it is told each time that it runs: the urgent bytes, and whether the peer does not answer.
+/// Notes what it is told.
 #[derive(Clone, Default)]
-struct Watcher(Arc<Mutex<Vec<(usize, bool)>>>);
+struct Watcher(Seen);
 
 impl Application for Watcher {
     fn run(&self, _: &mut Session, stream: &mut Stream<'_>) {
