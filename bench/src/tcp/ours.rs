@@ -54,6 +54,7 @@ macro_rules! host {
                     rcvbuf: options.buffer,
                     sndbuf: options.buffer,
                     ttl: 64,
+                    dscp: 0,
                     keep_alive: 0,
                     user_timeout: 0,
                     no_delay: false,

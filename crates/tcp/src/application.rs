@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// The behaviour of an application. The stack calls it, on the worker of the stack, so it must not block.
 pub trait Application: Send + Sync {
     /// Called when something has happened to a connection: it was established, data arrived, there is room for data
-    /// again, the peer has no more data. Reads and writes as much as possible.
+    /// again, the peer has no more data, has announced urgent data, or does not answer, not even the SYN. Reads and writes as
+    /// much as possible.
     fn run(&self, session: &mut Session, stream: &mut Stream<'_>);
 }
 
@@ -32,6 +33,9 @@ pub struct Tally {
     /// Connections that were established.
     #[count(unit = "connections")]
     pub opened: SharedCount,
+    /// Times that peers have announced urgent data.
+    #[count(unit = "times")]
+    pub urgent: SharedCount,
     /// Bytes that the application has read.
     #[count(unit = "bytes")]
     pub received: SharedCount,

@@ -37,6 +37,7 @@ fn engine() -> Engine {
         rcvbuf: 20_000,
         sndbuf: 20_000,
         ttl: 64,
+        dscp: 0,
         keep_alive: 30,
         user_timeout: 100,
         no_delay: true,

@@ -58,6 +58,7 @@ impl Host for crate::Replay {
     }
     fn checksum(&self, _: &Cx<'_, Self>, s: Bytes, n: u32) -> u16 { self.number(format!("checksum {} {n}", at(s))) as u16 }
     fn initial_seqno(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 { self.number("initial-seqno".into()) }
+    fn ticks_begun(&self, _: &Cx<'_, Self>) -> u32 { self.number("ticks-begun".into()) }
     fn send_queue(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 { self.number("send-queue".into()) }
     fn copy_out(&self, cx: &Cx<'_, Self>, _: Ptr<Tcb>, s: Bytes, from: u32, n: u32) {
         let data = crate::bytes(&self.step(format!("copy-out {} {from} {n}", at(s))));
@@ -73,6 +74,7 @@ impl Host for crate::Replay {
     }
     fn deliver_held(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, k: u32, skip: u32) { self.step(format!("deliver-held {k} {skip}")); }
     fn drop_held(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, k: u32) { self.step(format!("drop-held {k}")); }
+    fn unanswered(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) { self.step("unanswered".into()); }
     fn connected(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) { self.step("connected".into()); }
     fn urgent(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, n: u32) { self.step(format!("urgent {n}")); }
     fn end_of_data(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) { self.step("end-of-data".into()); }

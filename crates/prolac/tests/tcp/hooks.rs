@@ -57,9 +57,9 @@ fn an_extension_adds_a_hook() {
         assert_eq!(stats(&program, Optimisations::ALL).dispatches[2], 0);
         let mut end = End::new(&program, 1, [1000, 80], Vec::new());
         end.tcp("connect");
-        for tick in 1..=600 {
+        for tick in 1..=601 {
             end.tcp("slow-timeout");
-            let closed = tick == 600;
+            let closed = tick == 601;
             assert_eq!(end.data.borrow().disconnected, closed.then_some(3));
             if counter {
                 assert_eq!(end.field("given-up"), u32::from(closed));

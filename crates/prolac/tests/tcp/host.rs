@@ -20,6 +20,8 @@ pub struct Data {
     pub held: Vec<Option<Vec<u8>>>,
     pub out: Vec<Vec<u8>>,
     pub connected: bool,
+    /// How often the user was told that the peer does not answer.
+    pub unanswered: usize,
     pub end_of_data: bool,
     /// The numbers of urgent bytes that the user was told of.
     pub urgent: Vec<u64>,
@@ -125,7 +127,9 @@ impl Glue {
                 d.waiting.extend_from_slice(&data[number(2)..]);
             }
             "drop-held" => d.held[number(1)] = None,
+            "ticks-begun" => return Value::Number(0),
             "milliseconds" => return Value::Number(d.clock & 0xffff_ffff),
+            "unanswered" => d.unanswered += 1,
             "connected" => d.connected = true,
             "urgent" => {
                 let end = d.read.len() + d.waiting.len() + number(1);

@@ -3,6 +3,7 @@
 
 use super::host::Host;
 use super::outbox::Header;
+use super::stream::tos;
 use super::{Connection, End, Flow, Memory, Settings};
 use crate::protocol::{Bytes, Cx, Host as Functions, Ptr, Tcb};
 use castanet_element::packet::{DEFAULT_HEADROOM, Packet};
@@ -31,6 +32,8 @@ pub(super) struct Call<'a> {
     host: &'a Host,
     connection: RefCell<Option<&'a mut Connection>>,
     flow: Option<Flow>,
+    /// The type of service of its packets.
+    tos: u8,
     /// The data of the segment that has arrived, and the length of its header.
     arrived: &'a [u8],
     header: usize,
@@ -50,10 +53,11 @@ impl<'a> Call<'a> {
         written: &'a Cell<[u8; LARGEST_HEADER]>,
     ) -> Call<'a> {
         let flow = connection.as_ref().map(|c| c.flow);
+        let tos = connection.as_ref().map_or_else(|| tos(host.settings.dscp), |c| c.tos);
         let (queued, room) = connection.as_ref().map_or((0, 0), |c| (queued(c), room(c, host)));
         let (queued, room, data) = (Cell::new(queued), Cell::new(room), Cell::default());
         let connection = RefCell::new(connection);
-        Call { host, connection, flow, arrived, header, written, data, queued, room }
+        Call { host, connection, flow, tos, arrived, header, written, data, queued, room }
     }
     /// A call that concerns a segment that belongs to no connection.
     pub(super) fn stray(host: &'a Host, flow: Flow, written: &'a Cell<[u8; LARGEST_HEADER]>) -> Call<'a> {
@@ -78,7 +82,7 @@ impl<'a> Call<'a> {
             self.copy_sent(to, part.from);
         };
         let may_join = self.host.settings.super_packets;
-        if may_join && out.append(flow, header, part.length, copy) {
+        if may_join && out.append((flow, self.tos), header, part.length, copy) {
             self.host.identify();
             return true;
         }
@@ -96,7 +100,7 @@ impl<'a> Call<'a> {
         let mut p = Packet::with_headroom(DEFAULT_HEADROOM, usize::from(total))?;
         let (src, dst) = (flow.local.ip().to_bits(), flow.remote.ip().to_bits());
         let (ip, segment) = p.data_mut().split_first_chunk_mut::<{ Ipv4Header::LEN }>()?;
-        *ip = self.host.ip_header((src, dst), total, dont_fragment);
+        *ip = self.host.ip_header(self.tos, (src, dst), total, dont_fragment);
         let (head, data) = segment.split_at_mut_checked(header.len())?;
         let pseudo = checksum::pseudo_header_sum(src, dst, protocol::TCP, length as u16);
         let sum = checksum::add(pseudo, checksum::copy(head, header));
@@ -175,6 +179,9 @@ impl Functions for Call<'_> {
         let fresh = || self.flow.map_or(0, |flow| self.host.sequence.initial(flow, self.host.now()));
         self.host.cookie.get().unwrap_or_else(fresh)
     }
+    fn ticks_begun(&self, _: &Cx<'_, Self>) -> u32 {
+        self.host.ticks_begun()
+    }
     #[inline]
     fn send_queue(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 {
         self.queued.get()
@@ -187,7 +194,7 @@ impl Functions for Call<'_> {
     fn drop_sent(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, length: u32) {
         self.with(|c, memory| {
             memory.give_back(c.send.consume(length as usize, memory));
-            c.stirred = true;
+            (c.stirred, c.unanswered) = (true, false);
         });
     }
     #[inline]
@@ -222,10 +229,19 @@ impl Functions for Call<'_> {
     fn drop_held(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, number: u32) {
         self.with(|c, memory| memory.give_back(c.take_held(number as usize).len()));
     }
-    /// Urgent data is data (RFC 6093): applications are not told.
-    fn urgent(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, _: u32) {}
+    /// Urgent data is data (RFC 6093), but the application may learn where it ends.
+    fn urgent(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, length: u32) {
+        self.with(|c, _| {
+            c.urgent = c.receive.len().saturating_add(length as usize);
+            (c.alarmed, c.stirred) = (true, true);
+        });
+    }
+    fn unanswered(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) {
+        self.host.unanswered.set(self.host.unanswered.get() + 1);
+        self.with(|c, _| (c.unanswered, c.stirred) = (true, true));
+    }
     fn connected(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) {
-        self.with(|c, _| (c.connected, c.stirred) = (true, true));
+        self.with(|c, _| (c.connected, c.stirred, c.unanswered) = (true, true, false));
     }
     fn end_of_data(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) {
         self.with(|c, _| (c.at_end, c.stirred) = (true, true));

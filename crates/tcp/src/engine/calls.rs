@@ -50,7 +50,8 @@ impl Engine {
         self.listeners.iter().map(|(port, l)| (*port, *l))
     }
 
-    /// Opens a connection for an application, from the first address or from `local`, and from a port that is free.
+    /// Opens a connection for an application, from the first address or from `local`, which is one of the addresses, and from a
+    /// port that is free.
     pub fn connect(
         &mut self,
         local: Option<Ipv4Addr>,
@@ -59,7 +60,13 @@ impl Engine {
         now: i64,
     ) -> Result<Flow, CallError> {
         self.set_time(now);
-        let ip = local.or(self.host.settings.addresses.first().copied()).ok_or(CallError::NoAddress)?;
+        let to = remote.ip();
+        if to.is_multicast() || to.is_broadcast() || to.is_unspecified() {
+            return Err(CallError::NoHost);
+        }
+        let addresses = &self.host.settings.addresses;
+        let ip = local.or(addresses.first().copied()).filter(|ip| addresses.contains(ip));
+        let ip = ip.ok_or(CallError::NoAddress)?;
         if !self.has_place() {
             return Err(CallError::Full);
         }

@@ -53,6 +53,14 @@ pub(super) struct Connection {
     /// The application has closed.
     pub(super) closed: bool,
     pub(super) ended: Option<End>,
+    /// The peer has not answered for so long that the application should know.
+    pub(super) unanswered: bool,
+    /// The bytes from the first one that was not read to the end of the urgent data.
+    pub(super) urgent: usize,
+    /// There is urgent data that was not counted.
+    pub(super) alarmed: bool,
+    /// The type of service of IP packets.
+    pub(super) tos: u8,
     /// Something has happened that the application has not seen.
     pub(super) stirred: bool,
     /// The application wanted to write more than there was memory for.
@@ -80,6 +88,10 @@ impl Connection {
             at_end: false,
             closed: false,
             ended: None,
+            unanswered: false,
+            urgent: 0,
+            alarmed: false,
+            tos: 0,
             stirred: false,
             starved: false,
             half_open,

@@ -21,6 +21,9 @@ pub struct EngineCounts {
     /// Connections that ended because the peer did not answer.
     #[count(unit = "connections")]
     pub timed_out: Count,
+    /// Times that a peer did not answer three retransmissions in a row (R1 of RFC 9293, section 3.8.3).
+    #[count(unit = "times")]
+    pub unanswered: Count,
     /// Connections that ended because the peer did not answer, and an ICMP error said why.
     #[count(unit = "connections")]
     pub unreachable: Count,

@@ -3,6 +3,7 @@
 
 use super::outbox::Outbox;
 use super::sequence::Sequence;
+use super::time::SLOW;
 use super::{Memory, Settings};
 use crate::local::Poller;
 use castanet_wire::ipv4::{DONT_FRAGMENT, Ipv4Header, protocol};
@@ -18,7 +19,11 @@ pub(super) struct Host {
     pub(super) settings: Settings,
     now: Cell<i64>,
     milliseconds: Cell<u32>,
-    /// The initial sequence number of the next connection, if a SYN cookie has fixed it.
+    /// When the last slow timeout was due.
+    last_tick: Cell<i64>,
+    /// How often connections had been retransmitting for so long that their applications are told.
+    pub(super) unanswered: Cell<u64>,
+    /// The initial sequence number of the next connection, if a SYN cookie or an old connection has fixed it.
     pub(super) cookie: Cell<Option<u32>>,
     /// Segments are not sent: a SYN is being repeated that was answered before.
     pub(super) muted: Cell<bool>,
@@ -40,6 +45,8 @@ impl Host {
             settings,
             now: Cell::new(0),
             milliseconds: Cell::new(0),
+            last_tick: Cell::new(0),
+            unanswered: Cell::new(0),
             cookie: Cell::new(None),
             muted: Cell::new(false),
             unsent: Cell::new(0),
@@ -55,6 +62,15 @@ impl Host {
             self.milliseconds.set((now / 1_000_000) as u32);
         }
     }
+    pub(super) fn set_last_tick(&self, at: i64) {
+        self.last_tick.set(at);
+    }
+    /// The slow timeouts that began before now and are still to come: the current one, and one that is late. However late, it
+    /// is one.
+    pub(super) fn ticks_begun(&self) -> u32 {
+        let since = self.now.get().saturating_sub(self.last_tick.get());
+        u32::from(since > 0) + u32::from(since > SLOW)
+    }
     /// The time in milliseconds.
     pub(super) fn milliseconds(&self) -> u32 {
         self.milliseconds.get()
@@ -69,13 +85,14 @@ impl Host {
     /// The header of an IP packet of this host with a TCP segment, which may be fragmented or not.
     pub(super) fn ip_header(
         &self,
+        tos: u8,
         (src, dst): (u32, u32),
         length: u16,
         dont_fragment: bool,
     ) -> [u8; Ipv4Header::LEN] {
         let mut ip = Ipv4Header {
             version_ihl: 0x45,
-            tos: 0,
+            tos,
             total_len: Be16::new(length),
             id: Be16::new(self.identify()),
             fragment: Be16::new(if dont_fragment { DONT_FRAGMENT } else { 0 }),

@@ -9,6 +9,8 @@ use castanet_wire::{Be16, Be32};
 
 /// The segment size of a peer that says nothing (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
+/// How far the numbers of a connection begin beyond those of the old one in its place, if the clock is behind these.
+const BEYOND: u32 = 1 << 16;
 /// How long the answers to SYN cookies are waited for, in nanoseconds.
 const COOKIES_HOLD: i64 = 128_000_000_000;
 
@@ -22,20 +24,47 @@ impl Engine {
             return Err(Reason::BadTransport);
         }
         match self.flows.get(&flow).copied() {
-            Some(tcb) if self.gives_way(tcb, &header) => {
-                self.remove(tcb);
-                self.begin(flow, &header, segment)
+            Some(tcb) if self.gives_way(tcb, &header, segment) => {
+                self.begin_again(flow, tcb, &header, segment)
             }
             Some(tcb) => self.arrives(tcb, &header, segment),
             None => self.begin(flow, &header, segment),
         }
     }
 
-    /// Whether a connection in TIME-WAIT gives way to the SYN of a new one (RFC 9293, section 3.10.7.4).
-    fn gives_way(&self, tcb: Ptr<Tcb>, header: &TcpHeader) -> bool {
+    /// Whether a connection in TIME-WAIT gives way to the SYN of a new one (RFC 9293, section 3.10.7.4, and RFC 6191, section 2).
+    fn gives_way(&self, tcb: Ptr<Tcb>, header: &TcpHeader, segment: &[u8]) -> bool {
         let t = self.tcb(tcb);
         let is_syn = header.flags & (flag::SYN | flag::ACK | flag::RST) == flag::SYN;
-        is_syn && t.state.get() == s::TIME_WAIT && seq_gt(header.seq.get(), t.rcv_next.get())
+        // An answer by a SYN cookie could not have a number beyond those of the old connection.
+        if !is_syn || t.state.get() != s::TIME_WAIT || self.half_open >= self.host.settings.backlog {
+            return false;
+        }
+        let is_higher = seq_gt(header.seq.get(), t.rcv_next.get());
+        let recent = t.recent.get();
+        match timestamp_of(segment) {
+            Some(new) if t.timestamps.get() => seq_gt(new, recent) || (new == recent && is_higher),
+            // Old segments have no timestamps, so the new connection drops them.
+            Some(_) => true,
+            None => is_higher,
+        }
+    }
+
+    /// The SYN of a connection that takes the place of one in TIME-WAIT. Its numbers are beyond those of the old one.
+    fn begin_again(
+        &mut self,
+        flow: Flow,
+        tcb: Ptr<Tcb>,
+        header: &TcpHeader,
+        segment: &mut [u8],
+    ) -> Result<(), Reason> {
+        let last = self.tcb(tcb).snd_max.get();
+        let clock = self.host.sequence.initial(flow, self.host.now());
+        self.remove(tcb);
+        self.host.cookie.set(Some(if seq_gt(clock, last) { clock } else { last.wrapping_add(BEYOND) }));
+        let done = self.begin(flow, header, segment);
+        self.host.cookie.set(None);
+        done
     }
 
     /// A segment of a connection.
@@ -169,13 +198,25 @@ impl Engine {
 
 /// The segment size that a SYN announces.
 fn mss_of(segment: &[u8]) -> Option<u16> {
+    option(segment, 2).map(u16::from_be_bytes)
+}
+/// The timestamp of a segment.
+fn timestamp_of(segment: &[u8]) -> Option<u32> {
+    option(segment, 8).map(|[a, b, c, d, ..]: [u8; 8]| u32::from_be_bytes([a, b, c, d]))
+}
+/// The value of an option of this kind and length.
+fn option<const N: usize>(segment: &[u8], kind: u8) -> Option<[u8; N]> {
     let mut list = options(segment);
     loop {
-        list = match list {
-            [2, 4, a, b, ..] => return Some(u16::from_be_bytes([*a, *b])),
-            [1, rest @ ..] => rest,
-            [_, length, ..] if *length >= 2 => list.get(usize::from(*length)..)?,
+        let (length, rest) = match list {
+            [1, ..] => (1, list),
+            [0, ..] => return None,
+            [_, length, rest @ ..] if *length >= 2 => (usize::from(*length), rest),
             _ => return None,
         };
+        match rest.first_chunk() {
+            Some(value) if list.first() == Some(&kind) && length == N + 2 => return Some(*value),
+            _ => list = list.get(length..)?,
+        }
     }
 }

@@ -63,6 +63,8 @@ pub struct Settings {
     pub sndbuf: usize,
     /// The time to live of IP packets.
     pub ttl: u8,
+    /// The Differentiated Services codepoint of new connections (RFC 2474).
+    pub dscp: u8,
     /// The silence after which a peer is asked whether it is alive, in seconds; 0 for never.
     pub keep_alive: u32,
     /// The time that data may wait for its acknowledgement, in seconds; 0 for no limit.
@@ -90,9 +92,12 @@ pub enum CallError {
     /// There is no such connection or listener.
     #[error("no such connection or listener")]
     Missing,
-    /// The stack has no address.
-    #[error("the stack has no address")]
+    /// The stack has no address, or not this one.
+    #[error("the stack has no such address")]
     NoAddress,
+    /// The peer is not a single host.
+    #[error("no connection can be opened to this address")]
+    NoHost,
 }
 
 /// A port that is listened on.

@@ -71,10 +71,10 @@ impl Outbox {
             Some(Run { flow, header: *header, next, size: u16::try_from(data).ok()? })
         });
     }
-    /// Adds a segment to the last packet. `copy` copies its data, of so many bytes. Returns false if it does not fit.
+    /// Adds a segment to the last packet, if that has this type of service. `copy` copies its data, of so many bytes. Returns false if it does not fit.
     pub(super) fn append(
         &mut self,
-        flow: Flow,
+        (flow, tos): (Flow, u8),
         header: &Header,
         data: usize,
         copy: impl FnOnce(&mut [u8]),
@@ -86,6 +86,7 @@ impl Outbox {
         let (before, length) = (p.len(), p.len() + data);
         if !follows
             || data == 0
+            || p.data().get(1) != Some(&tos)
             || data > usize::from(run.size)
             || length > usize::from(u16::MAX)
             || !p.put(data)

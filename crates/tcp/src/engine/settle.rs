@@ -3,7 +3,7 @@
 //! to pass get timeouts.
 
 use super::connections::Entry;
-use super::stream::Done;
+use super::stream::{Done, tos};
 use super::{Connection, End, Engine, Flow, Stream};
 use crate::application::{Application, Session};
 use crate::protocol::{Ptr, Tcb, delay_ack_f, f, s, tcp_interface};
@@ -21,7 +21,8 @@ impl Engine {
         true
     }
     /// Adds a connection, which is closed.
-    pub(super) fn add(&mut self, connection: Connection) -> Ptr<Tcb> {
+    pub(super) fn add(&mut self, mut connection: Connection) -> Ptr<Tcb> {
+        connection.tos = tos(self.host.settings.dscp);
         let flow = connection.flow;
         let (local, remote) = (flow.local.port(), flow.remote.port());
         let tcb = self.call(Ptr::new(0), |cx, this| tcp_interface::connection(cx, this, local, remote));
@@ -138,6 +139,9 @@ impl Engine {
     ) -> Option<Done> {
         let Entry { connection, session } = self.connections.entry(tcb)?;
         let registered = self.applications.get(connection.application)?;
+        if std::mem::take(&mut connection.alarmed) {
+            registered.tally.urgent.add(1);
+        }
         let mut stream = Stream {
             connection,
             memory: &self.host.memory,
@@ -152,10 +156,13 @@ impl Engine {
     }
     /// Does what an application asks for.
     pub(super) fn carry_out(&mut self, tcb: Ptr<Tcb>, done: Done) {
-        if !(done.abort || done.close || done.moved) {
+        if !(done.abort || done.close || done.moved || done.urgent) {
             return;
         }
         self.call(tcb, |cx, this| {
+            if done.urgent && !done.abort {
+                tcp_interface::send_urgent(cx, this, tcb);
+            }
             if done.abort {
                 tcp_interface::abort(cx, this, tcb);
             } else if done.close {

@@ -13,7 +13,14 @@ pub(super) struct Done {
     /// It has read or written, so there may be something to send.
     pub(super) moved: bool,
     pub(super) close: bool,
+    /// What it has written ends with urgent data.
+    pub(super) urgent: bool,
     pub(super) abort: bool,
+}
+
+/// The type of service with this codepoint (RFC 2474, section 3). The lowest two bits are those of ECN.
+pub(super) fn tos(dscp: u8) -> u8 {
+    dscp << 2
 }
 
 /// A connection, as its application sees it.
@@ -53,6 +60,7 @@ impl Stream<'_> {
     /// Removes the first bytes of the data, at most as many as there are. Returns their number.
     pub fn consume(&mut self, n: usize) -> usize {
         let n = self.connection.receive.consume(n, self.memory);
+        self.connection.urgent = self.connection.urgent.saturating_sub(n);
         self.memory.give_back(n);
         self.tally.received.add(n as u64);
         self.done.moved |= n > 0;
@@ -99,6 +107,24 @@ impl Stream<'_> {
         self.memory.take(n);
         self.tally.sent.add(n as u64);
         self.done.moved |= n > 0;
+    }
+    /// The number of bytes, from the first one that can be read, up to the end of the urgent data, which may not have arrived
+    /// yet; 0 if there is none (RFC 9293, section 3.8.5). Urgent data stays in the stream (RFC 6093).
+    pub fn urgent(&self) -> usize {
+        self.connection.urgent
+    }
+    /// Tells the peer that what was written so far ends with urgent data. RFC 6093 advises new applications against it.
+    pub fn mark_urgent(&mut self) {
+        self.done.urgent = true;
+    }
+    /// Whether the peer leaves retransmissions unanswered (R1 of RFC 9293, section 3.8.3). The application runs when this begins; the
+    /// connection goes on until the user timeout.
+    pub fn is_unanswered(&self) -> bool {
+        self.connection.unanswered
+    }
+    /// Sets the Differentiated Services codepoint of the packets from now on, of which the lowest six bits count.
+    pub fn set_dscp(&mut self, dscp: u8) {
+        self.connection.tos = tos(dscp);
     }
     /// The bytes that the peer has not acknowledged.
     pub fn unacknowledged(&self) -> usize {

@@ -41,6 +41,7 @@ impl Engine {
     }
     fn pass_slow(&mut self, now: i64) {
         let due = std::mem::replace(&mut self.slow_due, after(now, SLOW));
+        self.host.set_last_tick(self.slow_due.saturating_sub(SLOW));
         let ticks = self.slow_due.saturating_sub(due).div_euclid(SLOW);
         self.ticks = self.ticks.saturating_add(ticks.unsigned_abs());
         self.slow();
@@ -71,6 +72,7 @@ impl Engine {
             }
             self.settle(tcb);
         }
+        self.counts.unanswered.add(self.host.unanswered.take());
     }
 
     /// Prepares a connection for a call: it may have left timeouts out because it did not wait for them.

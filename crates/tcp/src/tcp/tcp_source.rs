@@ -54,7 +54,7 @@ impl Application for Writing {
             let from = session.written;
             session.written += stream.generate(left, |n| pattern(from, n)) as u64;
         }
-        if session.written >= self.limit {
+        if stream.is_connected() && session.written >= self.limit {
             stream.close();
         }
     }

@@ -96,10 +96,14 @@ pub struct Args {
     /// The time to live of IP packets.
     #[arg(keyword, default = 64, min = 1)]
     ttl: u8,
+    /// The Differentiated Services codepoint of the packets (RFC 2474). The handler `dscp` changes that of a connection.
+    #[arg(keyword, default = 0, max = 63)]
+    dscp: u8,
     /// The silence, in seconds, after which a peer is asked whether it is alive; 0 for never.
     #[arg(keyword, default = 0, max = 1_000_000)]
     keepalive: u32,
-    /// How many seconds data may wait for its acknowledgement before the connection ends; 0 for no limit.
+    /// How many seconds data may wait for its acknowledgement before the connection ends; 0 for no limit. A SYN waits for three
+    /// minutes at least.
     #[arg(keyword, default = 300, max = 1_000_000)]
     timeout: u32,
     /// Whether data is sent at once, though the data before it has not been acknowledged: Nagle's algorithm is off.
@@ -126,6 +130,7 @@ impl Build for TcpStack {
             rcvbuf: args.rcvbuf as usize,
             sndbuf: args.sndbuf as usize,
             ttl: args.ttl,
+            dscp: args.dscp,
             keep_alive: args.keepalive,
             user_timeout: args.timeout,
             no_delay: args.nodelay,
@@ -358,13 +363,16 @@ impl TcpStack {
     fn unlisten(&mut self, port: u16) -> Result<(), HandlerError> {
         self.engine.unlisten(port).map_err(|e| e.to_string().into())
     }
-    /// Opens a connection (`ADDR:PORT APPLICATION`).
+    /// Opens a connection (`ADDR:PORT APPLICATION`), from the first address of the stack, or from another one
+    /// (`ADDR:PORT APPLICATION ADDR`).
     #[write]
     fn connect(&mut self, text: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let (peer, name) = text.trim().split_once(' ').ok_or("expected ADDR:PORT APPLICATION")?;
         let Endpoint(peer) = cx.with_args(|a| Endpoint::parse(peer, a))?;
+        let (name, from) = name.trim().split_once(' ').map_or((name, None), |(n, from)| (n, Some(from)));
+        let from = from.map(|from| cx.with_args(|a| Ipv4Addr::parse(from.trim(), a))).transpose()?;
         let (application, now) = (self.application(name.trim())?, cx.recent());
-        self.engine.connect(None, peer, application, now).map_err(|e| e.to_string())?;
+        self.engine.connect(from, peer, application, now).map_err(|e| e.to_string())?;
         cx.schedule();
         Ok(())
     }
@@ -375,6 +383,19 @@ impl TcpStack {
         self.engine.with_stream(ends.0, now, |s| s.close()).map_err(|e| e.to_string())?;
         cx.schedule();
         Ok(())
+    }
+    /// Sets the Differentiated Services codepoint of the packets of a connection from now on (`LOCAL REMOTE DSCP`, the ends as
+    /// `connections` shows them).
+    #[write]
+    fn set_dscp(&mut self, text: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        let (ends, dscp) = text.trim().rsplit_once(' ').ok_or("expected LOCAL REMOTE DSCP")?;
+        let (ends, dscp) =
+            cx.with_args(|a| Ok::<_, ValueError>((Ends::parse(ends, a)?, u8::parse(dscp, a)?)))?;
+        if dscp > 63 {
+            return Err("a codepoint is at most 63".into());
+        }
+        let now = cx.recent();
+        self.engine.with_stream(ends.0, now, |s| s.set_dscp(dscp)).map_err(|e| e.to_string().into())
     }
     /// Resets a connection (`LOCAL REMOTE`, as `connections` shows them).
     #[write]

@@ -32,8 +32,11 @@ const OURS: [u8; 4] = [10, 0, 0, 2];
 fn packets_that_are_not_for_the_stack() {
     type Change = fn(&mut Vec<u8>);
     let nothing: Change = |_| ();
-    let cases: [([u8; 4], [u8; 4], Change, Reason); 9] = [
+    let cases: [([u8; 4], [u8; 4], Change, Reason); 12] = [
         (PEER, [10, 0, 0, 3], nothing, Reason::NotAnswered),
+        (PEER, [224, 0, 0, 1], nothing, Reason::NotAnswered),
+        (PEER, [255, 255, 255, 255], nothing, Reason::NotAnswered),
+        (PEER, [10, 0, 0, 255], nothing, Reason::NotAnswered),
         (PEER, OURS, |p| p[9] = 17, Reason::NotAnswered),
         (PEER, OURS, |p| p[6] = 0x20, Reason::NotAnswered),
         (PEER, OURS, |p| p[16 + 20] ^= 1, Reason::BadTransport),
@@ -129,6 +132,22 @@ fn closed_ports_answer_by_a_reset() {
     }
 }
 
+/// RFC 9293, section 3.9.2 (MUST-50): IP options, here two that TCP does not know and a record route, do not matter.
+#[test]
+fn ip_options_are_skipped() {
+    let mut kit = Kit::<TcpStack>::new("10.0.0.2").unwrap();
+    let options = [1, 0x94, 4, 0, 0, 7, 3, 4, 0x1e, 3, 0, 0];
+    let mut p = segment(PEER, OURS, flag::SYN, |p| {
+        p.splice(20..20, options);
+        (p[0], p[3]) = (0x48, 52);
+    });
+    p.set_network_header(0, 32);
+    let out = kit.push(0, [p]);
+    let [(0, answer)] = &out[..] else { panic!("{out:?}") };
+    let header = TcpHeader::from_prefix(answer.transport().unwrap()).unwrap();
+    assert_eq!((header.flags, header.ack.get()), (flag::RST | flag::ACK, 1));
+}
+
 #[test]
 fn wrong_arguments_and_handler_values() {
     for config in [
@@ -138,6 +157,7 @@ fn wrong_arguments_and_handler_values() {
         "10.0.0.1, LISTEN 7",
         "10.0.0.1, LISTEN 7 nobody",
         "10.0.0.1, MEMORY 5",
+        "10.0.0.1, DSCP 64",
     ] {
         assert!(Kit::<TcpStack>::new(config).is_err(), "{config}");
     }
@@ -147,6 +167,9 @@ fn wrong_arguments_and_handler_values() {
         ("listen", "7 nobody"),
         ("unlisten", "7"),
         ("connect", "10.0.0.2 nobody"),
+        ("dscp", "10.0.0.1:7 10.0.0.2:7 10"),
+        ("dscp", "10.0.0.1:7 10.0.0.2:7 64"),
+        ("dscp", "10"),
         ("close", "10.0.0.1:7"),
         ("abort", "10.0.0.1:7 10.0.0.2:7"),
     ] {

@@ -56,6 +56,7 @@ fn settings(text: &str) -> Result<Settings, String> {
         rcvbuf: 65_535,
         sndbuf: 100_000,
         ttl: 64,
+        dscp: 0,
         keep_alive: 0,
         user_timeout: 300,
         no_delay: false,
@@ -240,12 +241,18 @@ impl Run {
                 self.flow = self.engine.connect(None, PEER, 0, now).map_err(|e| e.to_string())?;
                 return Ok(0);
             }
-            "close" | "shutdown" | "abort" | "write" | "read" => {}
+            "close" | "shutdown" | "abort" | "write" | "write_urgent" | "read" | "urgent" | "unanswered" => {}
             other => return Err(format!("'{other}' is no call")),
         }
         let n = n.unwrap_or(0) as usize;
         let result = self.engine.with_stream(self.flow, now, |s| match name {
             "write" => done = s.generate(n, |i| i as u8) as i64,
+            "write_urgent" => {
+                done = s.generate(n, |i| i as u8) as i64;
+                s.mark_urgent();
+            }
+            "urgent" => done = s.urgent() as i64,
+            "unanswered" => done = i64::from(s.is_unanswered()),
             "read" if s.available() > 0 => done = s.consume(n) as i64,
             "read" => done = if s.is_at_end() { 0 } else { -1 },
             "abort" => {

@@ -142,7 +142,7 @@ fn tiny_windows_pass_each_byte() {
     });
 }
 
-/// Urgent data of the kernel stays in the stream.
+/// Urgent data of the kernel stays in the stream, and is counted.
 #[test]
 fn urgent_data_of_the_kernel_is_data() {
     inside("options::urgent_data_of_the_kernel_is_data", || {
@@ -150,7 +150,7 @@ fn urgent_data_of_the_kernel_is_data() {
             return;
         }
         let _watchdog = Watchdog::arm();
-        during(&host("", "", "TCPEcho(tcp, PORT 7);"), |_| {
+        during(&host("", "", "echo :: TCPEcho(tcp, PORT 7);"), |r| {
             let mut stream = connect(7);
             stream.write_all(b"before ").unwrap();
             assert_eq!(send(&stream, b"urgenT", SendFlags::OOB), Ok(6));
@@ -159,6 +159,44 @@ fn urgent_data_of_the_kernel_is_data() {
             let mut read = String::new();
             stream.read_to_string(&mut read).unwrap();
             assert_eq!(read, "before urgenT after");
+            assert_eq!(count(r, "echo", "urgent"), 1);
+        });
+    });
+}
+
+/// A connection begins at the address that the handler gets. Its packets have the codepoint of the stack, then that of the handler.
+#[test]
+fn addresses_and_codepoints_are_chosen() {
+    inside("options::addresses_and_codepoints_are_chosen", || {
+        if !has_tun() {
+            return;
+        }
+        let _watchdog = Watchdog::arm();
+        let back = "c :: IPClassifier(ip dscp 46, ip dscp 10, -) -> first :: Counter -> tun;
+            c [1] -> second :: Counter -> tun; c [2] -> other :: Counter ->";
+        let router =
+            host("", back, "TCPEcho(tcp, PORT 7);").replace("(10.77.0.2)", "(10.77.0.2 10.77.0.3, DSCP 46)");
+        let router = router.replace("TCPEcho", "echo :: TCPEcho");
+        during(&router, |r| {
+            let write =
+                |handler: &str, value: &str| r.write(Origin::Operator, Some("tcp"), handler, value).unwrap();
+            let listener = TcpListener::bind("10.77.0.1:0").unwrap();
+            let ours = listener.local_addr().unwrap();
+            write("connect", &format!("{ours} echo 10.77.0.3"));
+            let (mut stream, peer) = listener.accept().unwrap();
+            assert_eq!(peer.ip().to_string(), "10.77.0.3");
+            let mut echo = |data: &[u8; 4]| {
+                stream.write_all(data).unwrap();
+                let mut back = [0; 4];
+                stream.read_exact(&mut back).unwrap();
+                assert_eq!(&back, data);
+            };
+            echo(b"one ");
+            let counts = || ["first", "second", "other"].map(|c| count(r, c, "count") > 0);
+            assert_eq!(counts(), [true, false, false]);
+            write("dscp", &format!("{peer} {ours} 10"));
+            echo(b"two ");
+            assert_eq!(counts(), [true, true, false]);
         });
     });
 }

@@ -9,7 +9,7 @@ fn syn(port: u16, host: u8) -> Vec<u8> {
 }
 
 /// A segment to port 80 of engine 1. `rest` is options in whole words, or data.
-fn segment(port: u16, host: u8, flags: u8, seq: u32, ack: u32, rest: &[u8]) -> Vec<u8> {
+pub(super) fn segment(port: u16, host: u8, flags: u8, seq: u32, ack: u32, rest: &[u8]) -> Vec<u8> {
     let options = if flags & tcp::flag::SYN != 0 { rest.len() } else { 0 };
     let mut s = vec![0; 20 + rest.len()];
     s[..2].copy_from_slice(&port.to_be_bytes());

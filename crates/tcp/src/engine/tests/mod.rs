@@ -7,6 +7,7 @@ mod errors;
 mod exchange;
 mod noise;
 mod super_packets;
+mod user;
 
 use super::{Engine, Flow, IcmpError, Listener, Settings};
 use crate::application::{Application, Registered, Session, Tally};
@@ -43,7 +44,7 @@ impl Application for User {
         if stream.is_connected() {
             session.written += stream.write(&data.write[session.written as usize..]) as u64;
         }
-        if session.written as usize == data.write.len() {
+        if stream.is_connected() && session.written as usize == data.write.len() {
             stream.close();
         }
     }
@@ -62,6 +63,7 @@ fn settings(n: usize) -> Settings {
         rcvbuf: 100_000,
         sndbuf: 100_000,
         ttl: 64,
+        dscp: 0,
         keep_alive: 0,
         user_timeout: 300,
         no_delay: false,

@@ -59,6 +59,12 @@ fn any_segments_in_any_state() {
             if random.below(50) == 0 {
                 let _ = e.connect(None, end(0, port), 0, now);
             }
+            if let (0, Some(c)) = (random.below(50), e.connections().first()) {
+                let _ = e.with_stream(c.flow, now, |s| {
+                    s.write(&[9; 700]);
+                    s.mark_urgent();
+                });
+            }
             packets(&mut e);
             check(&e);
         }
