@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::device::xdp::Refusal;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 
@@ -29,6 +30,12 @@ fn all() -> Vec<Request> {
         Request::XdpAttach { device: device(), queues: 4 },
         Request::XdpStart { attachment: 1, queue: 2, socket: 3 },
         Request::XdpForget { number: 9 },
+        Request::XdpCode {
+            attachment: 1,
+            part: 2,
+            instructions: vec![Instruction::new(0x95, 1, 2, -3, -4); 3],
+        },
+        Request::XdpLoad { attachment: 1, runs: true },
         Request::Raw { protocol: 1 },
         Request::Seal,
     ]
@@ -51,6 +58,8 @@ fn requests_are_read_as_they_are_written() {
         "raw 256",
         "xdp-start 1 2",
         "xdp-attach eth0 -1",
+        "xdp-code 1 2 123",
+        "xdp-code 1 -2 9500000000000000",
         "seal now",
     ] {
         assert_eq!(Request::parse(wrong), None, "{wrong}");
@@ -62,7 +71,10 @@ fn errors_come_back_as_they_were() {
     let missing = DeviceError::missing("eth9");
     let unsupported = DeviceError::Unsupported { name: "eth9".into(), what: "that, or this".into() };
     let busy = DeviceError::Busy { name: "eth9".into() };
-    for e in [missing, unsupported, busy, DeviceError::Down { name: "eth9".into() }] {
+    let refusal = Refusal::new(3, Errno::ACCESS, "7: (bf) r0 = r3\nR3 !read_ok\nprocessed 8 insns\n");
+    let unverified = DeviceError::Unverified { name: "eth9".into(), refusal };
+    let down = DeviceError::Down { name: "eth9".into() };
+    for e in [missing, unsupported, busy, down, unverified] {
         let text = Reply::of(Err(e.clone())).text();
         assert_eq!(Reply::parse(&text).result("eth9", "try"), Err(e));
     }

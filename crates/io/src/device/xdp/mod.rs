@@ -18,15 +18,17 @@ mod ring;
 mod sender;
 mod steering;
 mod sys;
+mod verifier;
 
 pub use super::bpf::{Map, MapKind, MapShape, SharedWords, XdpMode};
 pub use attached::{AttachedProgram, ObservedProgram};
 pub(crate) use port::open_own as open_socket;
-pub(crate) use program::{LOAD, with_maps};
-pub use program::{ProgramMap, Trial, check_program, program_time, run_plain, run_program};
+pub(crate) use program::{LOAD, PARTS, Used, map_error};
+pub use program::{MapRef, ProgramMap, Trial, check_program, program_time, run_plain, run_program};
 pub use receiver::{LostFrame, XdpReceiver};
 pub use sender::XdpSender;
 pub(crate) use steering::{ATTACH, Attachment};
+pub use verifier::Refusal;
 
 /// The longest header before an IP packet in bytes: Ethernet with one VLAN tag.
 const HEADER: usize = 18;

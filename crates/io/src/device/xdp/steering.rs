@@ -2,11 +2,13 @@
 //! The XDP program that passes the frames of a device to AF_XDP sockets.
 
 use super::registry::Registry;
-use crate::device::bpf::{Operation, Program, SocketMap, XdpMode};
+use crate::device::bpf::{Operation, PartMap, Program, SocketMap, XdpMode};
 use crate::device::error::{ATTACHES, DeviceError, wanted};
 use crate::device::xdp_program;
 use crate::opener;
+use parking_lot::Mutex;
 use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -45,6 +47,8 @@ pub(crate) struct Attachment {
     map: SocketMap,
     link: OwnedFd,
     pub mode: XdpMode,
+    /// The maps of parts of the program that runs and of the one before, which may still process a frame.
+    pub parts: Mutex<VecDeque<Option<PartMap>>>,
 }
 
 impl Attachment {
@@ -75,13 +79,13 @@ impl Attachment {
         let map = SocketMap::new(queues).map_err(failed)?;
         let program = Program::load_for_fragments(&plain(map.number())).map_err(failed)?;
         match program.attach_as_xdp(index, XdpMode::Driver) {
-            Ok(link) => return Ok(Attachment { map, link, mode: XdpMode::Driver }),
+            Ok(link) => return Ok(Attachment { map, link, mode: XdpMode::Driver, parts: Mutex::default() }),
             // The driver cannot run XDP programs, or not now: for example, the MTU is too large for it.
             Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::RANGE | Errno::NOSPC | Errno::NOMEM) => {}
             Err(e) => return Err(failed(e)),
         }
         let link = program.attach_as_xdp(index, XdpMode::Generic).map_err(failed)?;
-        Ok(Attachment { map, link, mode: XdpMode::Generic })
+        Ok(Attachment { map, link, mode: XdpMode::Generic, parts: Mutex::default() })
     }
     /// The map of the sockets.
     pub fn sockets(&self) -> BorrowedFd<'_> {
