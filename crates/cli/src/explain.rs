@@ -86,7 +86,11 @@ fn in_kernel(graph: &Graph, programs: &Programs) -> String {
         text.push('\n');
     }
     for (_, device, program) in &programs.programs {
-        text.push_str(&format!("program for {device}: {} instructions\n", program.instructions.len()));
+        let parts = match program.parts.len() {
+            0 | 1 => String::new(),
+            n => format!(" in {n} parts"),
+        };
+        text.push_str(&format!("program for {device}: {} instructions{parts}\n", program.instructions()));
     }
     if rows.len() == 1 {
         return "no device can receive with METHOD XDP\n".into();

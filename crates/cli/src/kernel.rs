@@ -2,11 +2,11 @@
 //! The drivers of `castanet run`: how devices receive and send, and whether a part of the router runs in the kernel.
 
 use castanet_element::kernel::order::{self, Ticket};
-use castanet_element::kernel::{Counter, Instruction, MapName, Sender, Table, TableKind};
+use castanet_element::kernel::{Counter, Instruction, MapName, PASSED, Sender, Table, TableKind};
 use castanet_graph::Graph;
 use castanet_io::device::DeviceError;
 use castanet_io::device::xdp::{
-    DEFAULT_FOLDER, MapKind, MapShape, ProgramMap, SendFailures, SharedWords, Watched, check_program,
+    DEFAULT_FOLDER, MapKind, MapRef, MapShape, ProgramMap, SendFailures, SharedWords, Watched, check_program,
     exact_program_time, pin_in, program_time, run_plain, run_program, take_over,
 };
 use castanet_lang::Flat;
@@ -126,7 +126,7 @@ struct State {
 type Tables = Vec<((u32, u32), Arc<dyn Table>)>;
 
 /// Does something with a device, a program and the maps of the program.
-type Load = fn(&str, &[Instruction], &[Option<&ProgramMap>]) -> Result<(), DeviceError>;
+type Load = fn(&str, &[Vec<Instruction>], &[MapRef<'_>]) -> Result<(), DeviceError>;
 
 struct Loaded {
     counters: Vec<Vec<Counter>>,
@@ -134,8 +134,10 @@ struct Loaded {
     devices: ProgramMap,
     slots: Arc<Slots>,
     unsent: Unsent,
-    /// The programs, with the tables that they use.
-    programs: Vec<(String, Vec<Instruction>, Vec<MapName>)>,
+    /// The data that parts of programs pass to others, if a program has several.
+    passed: Option<ProgramMap>,
+    /// The parts of the programs, with the tables that they use.
+    programs: Vec<(String, Vec<Vec<Instruction>>, Vec<MapName>)>,
 }
 
 /// A table. An ordered one has slots, and a shared one words.
@@ -232,18 +234,19 @@ impl Table for Entries {
 impl Loaded {
     /// Calls `f` with each device, its program and the maps of the program.
     fn each(&self, tables: &BTreeMap<(u32, u32), Arc<ProgramMap>>, f: Load) -> Result<(), DeviceError> {
-        for (device, instructions, names) in &self.programs {
-            let maps: Vec<Option<&ProgramMap>> = names
-                .iter()
-                .map(|name| match name {
-                    MapName::Sockets => None,
-                    MapName::Counters => Some(&self.counts),
-                    MapName::Devices => Some(&self.devices),
-                    MapName::Slots => Some(&self.slots.map),
-                    MapName::Table(element, number) => tables.get(&(*element, *number)).map(|t| &**t),
-                })
-                .collect();
-            f(device, instructions, &maps)?;
+        for (device, parts, names) in &self.programs {
+            let map = |name: &MapName| match name {
+                MapName::Sockets => Some(MapRef::Sockets),
+                MapName::Parts => Some(MapRef::Parts),
+                MapName::Counters => Some(MapRef::Made(&self.counts)),
+                MapName::Devices => Some(MapRef::Made(&self.devices)),
+                MapName::Slots => Some(MapRef::Made(&self.slots.map)),
+                MapName::Passed => self.passed.as_ref().map(MapRef::Made),
+                MapName::Table(element, number) => tables.get(&(*element, *number)).map(|t| MapRef::Made(t)),
+            };
+            // A map that is missing makes the program fail to load.
+            let maps: Vec<MapRef<'_>> = names.iter().map_while(map).collect();
+            f(device, parts, &maps)?;
         }
         Ok(())
     }
@@ -315,18 +318,25 @@ impl Drop for Unsent {
     }
 }
 
-/// The instructions of a program, in which the constant of an instruction that loads a map is the index of the map in the
-/// second result.
-fn with_indices(program: &castanet_element::kernel::Program) -> (Vec<Instruction>, Vec<MapName>) {
+/// The parts of a program, in which the constant of an instruction that loads a map is the index of the map in the second result.
+fn with_indices(program: &castanet_element::kernel::Program) -> (Vec<Vec<Instruction>>, Vec<MapName>) {
     let mut names: Vec<MapName> = Vec::new();
-    let instructions = program.with_maps(|name| {
+    let mut number = |name| {
         let number = names.iter().position(|n| *n == name).unwrap_or_else(|| {
             names.push(name);
             names.len() - 1
         });
         i32::try_from(number).unwrap_or(i32::MAX)
-    });
-    (instructions, names)
+    };
+    let parts = program.parts.iter().map(|p| p.with_maps(&mut number)).collect();
+    (parts, names)
+}
+
+/// The message for an error of programs. It names the element at which the kernel refused one.
+fn explained(programs: &Programs, e: &DeviceError) -> String {
+    let DeviceError::Unverified { name, refusal } = e else { return e.to_string() };
+    let at = refusal.instruction().and_then(|at| programs.element_of(name, refusal.part, at));
+    refusal.text(name, at.as_deref())
 }
 
 impl State {
@@ -345,6 +355,10 @@ impl State {
             Some(slots) => slots.clone(),
             None => self.slots.insert(Arc::new(Slots::new(first)?)).clone(),
         };
+        let passed = match programs.programs.iter().any(|p| p.2.parts.len() > 1) {
+            true => Some(map(MapKind::Counters, 4, PASSED, 1)?),
+            false => None,
+        };
         let mut new: Tables = Vec::new();
         for (name, spec) in &shared.tables {
             if !self.tables.contains_key(name) {
@@ -357,8 +371,8 @@ impl State {
             }
         }
         let programs = programs.programs.iter().map(|(_, device, program)| {
-            let (instructions, names) = with_indices(program);
-            (device.clone(), instructions, names)
+            let (parts, names) = with_indices(program);
+            (device.clone(), parts, names)
         });
         Ok((
             Loaded {
@@ -367,6 +381,7 @@ impl State {
                 devices,
                 slots,
                 unsent,
+                passed,
                 programs: programs.collect(),
             },
             new,
@@ -423,7 +438,7 @@ impl KernelDriver for Kernel {
             return Ok(());
         }
         let checked = trial.prepare(programs).and_then(|(next, _)| next.each(&trial.tables, check_program));
-        checked.map_err(|e| e.to_string())
+        checked.map_err(|e| explained(programs, &e))
     }
     fn install(
         &self,
@@ -431,7 +446,7 @@ impl KernelDriver for Kernel {
         anew: bool,
         fill: &mut Fill<'_>,
     ) -> Result<Vec<(Counter, u64)>, String> {
-        self.state.lock().install(programs, anew, fill).map_err(|e| e.to_string())
+        self.state.lock().install(programs, anew, fill).map_err(|e| explained(programs, &e))
     }
     fn remove(&self) -> Vec<(Counter, u64)> {
         self.state.lock().end(&[])

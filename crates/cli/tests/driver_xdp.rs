@@ -70,6 +70,55 @@ fn the_ip_router_forwards_in_the_kernel() {
     });
 }
 
+/// The IP router with a firewall of many rules. It drops pings with TTL 77.
+fn firewall() -> String {
+    let rules: String =
+        (0..2900).map(|n| format!("deny src net 172.{}.{}.0/24, ", 16 + n / 256, n % 256)).collect();
+    let checked = "CheckIPHeader(INTERFACES $OURS)";
+    router().replace(
+        checked,
+        &format!("{checked} -> rules :: IPFilter({rules} deny icmp type 8 and ip ttl 77, allow all)"),
+    )
+}
+
+#[test]
+fn large_programs_run_in_parts() {
+    inside_with_bpf("large_programs_run_in_parts", || {
+        if !has_xdp() {
+            return;
+        }
+        let (a, _b) = (add_host(0), add_host(1));
+        let folder = tempfile::tempdir().unwrap();
+        let (socket, file) = (folder.path().join("s"), folder.path().join("firewall.click"));
+        std::fs::write(&file, firewall()).unwrap();
+        let out = Command::new(BINARY).args(["explain", "--driver", "xdp"]).arg(&file).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stdout).into_owned();
+        let is_in_kernel = |l: &str| l.starts_with("rules ") && l.contains(" in the kernel ");
+        assert!(said.lines().any(is_in_kernel) && said.contains(" instructions in "), "{said}");
+        // The process that opens devices loads the parts, or the router itself.
+        for arguments in [&[][..], &["--keep-privileges"]] {
+            let live = start(&socket, arguments, &router());
+            assert!(a.run("ping -c 1 -W 60 10.0.1.2").contains("1 received"));
+            // No packet is lost while the programs in parts replace others, and themselves.
+            let out = std::thread::scope(|s| {
+                let ping = s.spawn(|| a.run("ping -q -c 1000 -i 0.002 -W 60 10.0.1.2"));
+                for _ in 0..3 {
+                    ctl(&socket, &["swap", file.to_str().unwrap()]);
+                }
+                ping.join().unwrap()
+            });
+            assert!(out.contains("1000 received"), "{out}");
+            settle(&a, &socket);
+            let before = came_up(&socket);
+            assert!(a.run("ping -q -c 10 -i 0.001 -t 77 -W 1 10.0.1.2 || true").contains(" 0 received"));
+            assert!(came_up(&socket) <= before + 5);
+            drop(live);
+            until("the programs are detached", || !run("ip link show r0; ip link show r1").contains("xdp"));
+            let _ = std::fs::remove_file(&socket);
+        }
+    });
+}
+
 #[test]
 fn swaps_of_the_kernel_part_lose_no_packet() {
     inside_with_bpf("swaps_of_the_kernel_part_lose_no_packet", || {

@@ -35,6 +35,8 @@ pub(crate) enum Target {
     Label(usize, u32),
     /// The code at the end of a program, by number.
     Tail(usize),
+    /// The code at the start of a part for those of its entries that have at least this number.
+    Entries(usize),
 }
 
 /// The instructions of a program, while it is made.
@@ -161,6 +163,16 @@ impl Assembly {
             Err(n) => self.add(FIRST, i32::try_from(n).unwrap_or(i32::MAX)),
         }
         self.store(COUNTERS, offset, FIRST, Size::Double);
+    }
+    /// The targets of jumps that are not in this part of the program, except the ends of paths.
+    pub fn elsewhere(&self) -> Vec<Target> {
+        let mut all = Vec::new();
+        for (_, target) in &self.jumps {
+            if !matches!(target, Target::Tail(_)) && !self.is_placed(*target) && !all.contains(target) {
+                all.push(*target);
+            }
+        }
+        all
     }
     /// Sets the distances of all jumps. An error if one is too far or leads nowhere.
     pub fn link(&mut self) -> Result<(), &'static str> {

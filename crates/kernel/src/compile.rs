@@ -73,15 +73,37 @@ pub struct Report {
 /// A compiled program.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// The instructions.
-    pub instructions: Vec<Instruction>,
-    /// The instructions that name maps.
-    pub maps: Vec<(usize, MapName)>,
+    /// The parts. Frames begin in the first one. The others are called by their numbers in the map [`MapName::Parts`].
+    pub parts: Vec<Part>,
     /// How the elements run that the program reaches, by their numbers.
     pub elements: BTreeMap<u32, Report>,
 }
 
 impl Program {
+    /// The number of instructions of all parts.
+    pub fn instructions(&self) -> usize {
+        self.parts.iter().map(|p| p.instructions.len()).sum()
+    }
+    /// The element to which an instruction of a part belongs. None for the ends of paths, which elements share.
+    pub fn element_of(&self, part: usize, instruction: usize) -> Option<u32> {
+        let origins = &self.parts.get(part)?.origins;
+        let next = origins.partition_point(|(from, _)| *from <= instruction);
+        origins.get(next.checked_sub(1)?)?.1
+    }
+}
+
+/// A part of a program, which the kernel loads as a program of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// The instructions.
+    pub instructions: Vec<Instruction>,
+    /// The instructions that name maps.
+    pub maps: Vec<(usize, MapName)>,
+    /// The instructions at which the code of another element begins, in their order.
+    pub origins: Vec<(usize, Option<u32>)>,
+}
+
+impl Part {
     /// The instructions, in which the constant of each instruction that names a map is `number` of this map.
     pub fn with_maps(&self, mut number: impl FnMut(MapName) -> i32) -> Vec<Instruction> {
         let mut instructions = self.instructions.clone();
@@ -149,7 +171,8 @@ struct Compiler<'a> {
 }
 
 impl Router {
-    /// Compiles the program for the device that `element` receives from, and which has the number `device`.
+    /// Compiles the program for the device that `element` receives from, and which has the number `device`. A program of more than
+    /// `limit` instructions is cut into parts of about this size ([`PART`](crate::PART)).
     ///
     /// # Errors
     /// The element itself cannot run in the kernel, or the program is too large.
@@ -158,10 +181,11 @@ impl Router {
         network: &dyn Network,
         (element, device): (u32, u32),
         reasons: Reasons,
+        limit: usize,
     ) -> Result<Program, Refused> {
         // A program that is refused leaves nothing behind.
         let mut router = self.clone();
-        let program = router.try_compile(network, (element, device), reasons)?;
+        let program = router.try_compile(network, (element, device), reasons, limit)?;
         *self = router;
         Ok(program)
     }
@@ -184,6 +208,7 @@ impl Router {
         network: &dyn Network,
         (element, device): (u32, u32),
         reasons: Reasons,
+        limit: usize,
     ) -> Result<Program, Refused> {
         let mut compiler = Compiler {
             network,
@@ -211,7 +236,7 @@ impl Router {
         }
         compiler.cut_cycles();
         let Compiler { fragments, elements, router, .. } = compiler;
-        emit(&fragments, elements, router, (element, reasons))
+        emit(&fragments, elements, router, (element, reasons), limit)
     }
 
     /// The number of a point.

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Puts the fragments of a program in order, and makes its instructions.
 
+mod parts;
+
+pub use parts::PASSED;
+
 use crate::assembly::{Assembly, CONTEXT, COUNTERS, Emitter, FRAME, STACK, Target, context};
 use crate::code::{Refused, position, stack};
-use crate::compile::{Fragment, Point, Program, Reasons, Report, Router, Way, lost};
+use crate::compile::{Fragment, Part, Point, Program, Reasons, Report, Router, Way, lost};
 use crate::handover;
 use crate::instruction::{code, helper};
 use crate::state::State;
@@ -31,6 +35,8 @@ enum Tail {
     Send { data: i32, shortened: bool, counter: u32 },
     /// Passes the frame to the host.
     Host { data: i32, shortened: bool, counter: u32 },
+    /// Calls another part of the program. The words are those of the stack that it needs.
+    Part { number: u32, words: Vec<(i32, Size)> },
     /// Counts a frame that could not be moved or passed on, and drops it.
     Lost,
 }
@@ -40,37 +46,46 @@ struct Out<'a> {
     router: &'a mut Router,
     tails: Vec<Tail>,
     lost: u32,
+    origins: Vec<(usize, Option<u32>)>,
 }
 
-/// Makes the program.
+/// Makes the program. If it has more than `limit` instructions, it is cut into parts.
 pub(crate) fn emit(
+    fragments: &[Fragment],
+    elements: BTreeMap<u32, Report>,
+    router: &mut Router,
+    (element, reasons): (u32, Reasons),
+    limit: usize,
+) -> Result<Program, Refused> {
+    let lost = lost(element, reasons);
+    let program = match whole(fragments, elements.clone(), router, lost) {
+        Some(program) if program.instructions() <= limit => program,
+        _ => parts::cut(fragments, elements, router, (lost, limit))?,
+    };
+    if router.points.len() > handover::POINTS {
+        return Err("packets can go up at too many points".into());
+    }
+    if router.shared.counters.len() > COUNTER_LIMIT {
+        return Err("the router has too many counters".into());
+    }
+    Ok(program)
+}
+
+/// Makes the program in one piece. None if it is too large for the distances of its jumps.
+fn whole(
     fragments: &[Fragment],
     mut elements: BTreeMap<u32, Report>,
     router: &mut Router,
-    (element, reasons): (u32, Reasons),
-) -> Result<Program, Refused> {
-    let mut out = Out { assembly: Assembly::default(), router, tails: Vec::new(), lost: 0 };
-    out.lost = out.counter(lost(element, reasons));
+    lost: Counter,
+) -> Option<Program> {
+    let mut out = Out::new(router, lost);
     out.begin();
     // The rest of fragments whose first exit has led to another fragment: the fragment, the step and the exit to go on with.
     let mut rest = vec![(0, 0, 0)];
     while let Some((number, step, exit)) = rest.pop() {
         out.run(fragments, (number, step, exit), &mut rest, &mut elements);
     }
-    let mut done = 0;
-    while done < out.tails.len() {
-        out.tail(done);
-        done += 1;
-    }
-    out.assembly.link()?;
-    if out.router.points.len() > handover::POINTS {
-        return Err("packets can go up at too many points".into());
-    }
-    if out.router.shared.counters.len() > COUNTER_LIMIT {
-        return Err("the router has too many counters".into());
-    }
-    let Assembly { instructions, maps, .. } = out.assembly;
-    Ok(Program { instructions, maps, elements })
+    Some(Program { parts: vec![out.end().ok()?], elements })
 }
 
 /// Makes the program that passes all frames to user level as they are.
@@ -78,22 +93,43 @@ pub(crate) fn emit_passage(
     router: &mut Router,
     (element, reasons): (u32, Reasons),
 ) -> Result<Program, Refused> {
-    let mut out = Out { assembly: Assembly::default(), router, tails: Vec::new(), lost: 0 };
+    let mut out = Out::new(router, lost(element, reasons));
     // Packets enter the router at user level, so those that are lost have not entered it before.
-    out.lost = out.counter(lost(element, reasons));
     if let Some(together) = out.router.shared.counters.get_mut(out.lost as usize) {
         together.push(Counter::Entered(element));
     }
     out.begin();
     let lost = out.target(Tail::Lost);
     out.to_socket(lost);
-    out.tail(0);
-    out.assembly.link()?;
-    let Assembly { instructions, maps, .. } = out.assembly;
-    Ok(Program { instructions, maps, elements: BTreeMap::new() })
+    Ok(Program { parts: vec![out.end()?], elements: BTreeMap::new() })
 }
 
-impl Out<'_> {
+impl<'a> Out<'a> {
+    fn new(router: &'a mut Router, lost: Counter) -> Out<'a> {
+        let assembly = Assembly::default();
+        let mut out = Out { assembly, router, tails: Vec::new(), lost: 0, origins: Vec::new() };
+        out.lost = out.counter(lost);
+        out
+    }
+
+    /// Makes the ends of paths, and sets the distances of jumps.
+    fn end(mut self) -> Result<Part, Refused> {
+        self.origin(None);
+        let mut done = 0;
+        while done < self.tails.len() {
+            self.tail(done);
+            done += 1;
+        }
+        self.assembly.link()?;
+        let Assembly { instructions, maps, .. } = self.assembly;
+        Ok(Part { instructions, maps, origins: self.origins })
+    }
+
+    /// Notes to which element the following instructions belong.
+    fn origin(&mut self, element: Option<u32>) {
+        self.origins.push((self.assembly.instructions.len(), element));
+    }
+
     /// The number of a counter.
     fn counter(&mut self, counter: Counter) -> u32 {
         position(&mut self.router.shared.counters, vec![counter])
@@ -133,6 +169,7 @@ impl Out<'_> {
                 self.assembly.place(Target::Fragment(number));
             }
             let before = self.assembly.instructions.len();
+            self.origin(Some(fragment.element));
             let steps = fragment.steps.get(from..).unwrap_or_default();
             let end = steps.iter().position(|s| matches!(s, Step::Exit(_))).unwrap_or(steps.len());
             let mut emitter = Emitter { out: &mut self.assembly, fragment: number, places: &fragment.places };
@@ -222,6 +259,7 @@ impl Out<'_> {
                 self.assembly.constant(0, result::PASS);
                 self.assembly.push(code::EXIT, 0, 0, 0, 0);
             }
+            Tail::Part { number, words } => self.call_part(number, &words),
             Tail::Lost => {
                 self.add_one(self.lost);
                 self.assembly.constant(0, result::DROP);

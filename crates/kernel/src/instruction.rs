@@ -141,6 +141,8 @@ pub mod helper {
     pub const KTIME: i32 = 5;
     /// Returns a pseudo-random number of 32 bits.
     pub const RANDOM: i32 = 7;
+    /// Goes on with another program of a map, and does not return unless the map has no such program.
+    pub const TAIL_CALL: i32 = 12;
     /// Moves the start of the frame.
     pub const ADJUST_HEAD: i32 = 44;
     /// Redirects a frame to the ingress or the egress of a device.

@@ -48,6 +48,8 @@ pub struct Machine {
     /// with [`MAP`](crate::instruction::code::MAP) or [`MAP_VALUE`](crate::instruction::code::MAP_VALUE) as source
     /// register.
     pub maps: Vec<Map>,
+    /// The programs that maps of programs refer to, by index.
+    pub programs: Vec<Vec<Instruction>>,
     /// The time since boot in nanoseconds. It stands still while a program runs.
     pub now: u64,
     /// The state of the pseudo-random numbers. The next number is its lower half; then the state changes.
@@ -62,7 +64,15 @@ pub struct Machine {
 
 impl Default for Machine {
     fn default() -> Machine {
-        Machine { maps: Vec::new(), now: 0, random: 0, interface: 1, queue: 0, limit: 1_000_000 }
+        Machine {
+            maps: Vec::new(),
+            programs: Vec::new(),
+            now: 0,
+            random: 0,
+            interface: 1,
+            queue: 0,
+            limit: 1_000_000,
+        }
     }
 }
 
@@ -80,6 +90,10 @@ pub struct Run {
 impl Machine {
     /// Executes a program on a frame. After a fault, the maps and the frame are as the program left them.
     pub fn run(&mut self, program: &[Instruction], frame: &mut Frame) -> Result<Run, Fault> {
-        Execution::new(self, frame, program).run()
+        // The programs are lent to the execution, which changes the maps.
+        let programs = std::mem::take(&mut self.programs);
+        let run = Execution::new(self, frame, (program, &programs)).run();
+        self.programs = programs;
+        run
     }
 }

@@ -15,13 +15,16 @@ pub mod instruction;
 pub mod interpreter;
 pub mod order;
 mod registers;
+mod split;
 mod state;
 mod step;
 mod table;
 
 pub use code::{Code, DeviceName, Lowered, Refused, Sender, Shared, TableKind, TableSpec};
-pub use compile::{Network, Point, Program, Reasons, Report, Router};
+pub use compile::{Network, Part, Point, Program, Reasons, Report, Router};
+pub use emit::PASSED;
 pub use instruction::Instruction;
+pub use split::PART;
 pub use state::{ANNOTATIONS, State};
 pub use step::{Arithmetic, Counter, Label, MapName, Operand, Size, Test, Value, counts};
 pub use table::Table;

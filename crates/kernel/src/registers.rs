@@ -88,7 +88,8 @@ pub(crate) fn assign(steps: &[Step], values: u32) -> Option<Vec<Place>> {
     let mut places = vec![Place::Register(0); values as usize];
     // The registers in use, with the step at which each becomes free.
     let mut busy: Vec<(u8, usize)> = Vec::new();
-    let mut spilled = 0;
+    // For each place on the stack, the step at which it becomes free.
+    let mut spilled: Vec<usize> = Vec::new();
     for life in lives(steps, values) {
         // An operand that is used for the last time gives its register to the result.
         busy.retain(|(_, until)| *until > life.from);
@@ -101,10 +102,15 @@ pub(crate) fn assign(steps: &[Step], values: u32) -> Option<Vec<Place>> {
                 Place::Register(register)
             }
             None => {
-                let offset = stack::SPILLED - 8 * spilled;
-                spilled += 1;
+                let free = spilled.iter().position(|until| *until <= life.from);
+                let at = free.unwrap_or(spilled.len());
+                let offset = stack::SPILLED - 8 * i32::try_from(at).ok()?;
                 if offset < END {
                     return None;
+                }
+                match spilled.get_mut(at) {
+                    Some(until) => *until = life.to,
+                    None => spilled.push(life.to),
                 }
                 Place::Stack(offset)
             }

@@ -181,6 +181,10 @@ pub enum MapName {
     Devices,
     /// The slots of ordered tables ([`order`](crate::order)).
     Slots,
+    /// The parts of the program, by their numbers.
+    Parts,
+    /// The data that a part passes to another one: an array with one value of [`PASSED`](crate::PASSED) bytes for each processor.
+    Passed,
     /// A table of an element: the number of the element, and that of the table in the element.
     Table(u32, u32),
 }

@@ -15,7 +15,7 @@ use castanet_element::run_loop::{Core, Entry};
 use castanet_element::{Attached, Messages as _, Object};
 use castanet_graph::Graph;
 use castanet_kernel::handover::Points;
-use castanet_kernel::{Code, Counter, Lowered, Network, Point, Reasons, Refused};
+use castanet_kernel::{Code, Counter, Lowered, Network, PART, Point, Reasons, Refused};
 use castanet_lang::flat::PortRef;
 use castanet_spec::{Capability, Reason};
 use std::collections::BTreeMap;
@@ -93,8 +93,8 @@ impl View<'_> {
 }
 
 impl View<'_> {
-    /// Compiles the programs for all devices that the elements receive from.
-    fn compile(&self, mark: u32, generation: u16) -> Programs {
+    /// Compiles the programs for all devices that the elements receive from. `limit` is the size of parts of large programs.
+    fn compile(&self, mark: u32, generation: u16, limit: usize) -> Programs {
         let sources: Vec<(u32, String)> = self
             .objects
             .iter()
@@ -105,7 +105,7 @@ impl View<'_> {
         (all.router.mark, all.router.generation) = (mark, generation);
         all.router.count_losses(sources.iter().map(|s| s.0), REASONS);
         for (number, (element, device)) in (0..).zip(sources) {
-            match all.router.compile(self, (element, number), REASONS) {
+            match all.router.compile(self, (element, number), REASONS, limit) {
                 Ok(program) => all.programs.push((element, device, program)),
                 Err(Refused(why)) => {
                     // A program of its own counts the packets that cannot go up.
@@ -116,6 +116,12 @@ impl View<'_> {
                 }
             }
         }
+        let elements = all.elements().into_keys();
+        let named = |e: u32| {
+            let class = self.graph.element(e as usize).map_or("", |x| x.class.as_str());
+            (e, (self.graph.name(e as usize).to_string(), class.to_string()))
+        };
+        all.names = elements.map(named).collect();
         all
     }
 }
@@ -130,7 +136,7 @@ pub fn compile(graph: Graph, classes: &dyn Classes) -> Option<(Graph, Programs)>
             *object = Some(instance.common_ref());
         }
     }
-    let programs = View { graph: &graph, objects }.compile(0, 0);
+    let programs = View { graph: &graph, objects }.compile(0, 0, PART);
     Some((graph, programs))
 }
 
@@ -168,7 +174,7 @@ impl Network for View<'_> {
 
 impl Nodes {
     /// Compiles the programs for all devices that elements of this worker receive from.
-    pub(crate) fn compile_kernel(&self, mark: u32, generation: u16) -> Programs {
+    pub(crate) fn compile_kernel(&self, mark: u32, generation: u16, driver: &dyn KernelDriver) -> Programs {
         let shared = &self.shared;
         let mut objects: Vec<Option<&dyn Object>> = vec![None; shared.graph.len()];
         for (e, object) in objects.iter_mut().enumerate() {
@@ -179,7 +185,7 @@ impl Nodes {
                 _ => None,
             };
         }
-        View { graph: &shared.graph, objects }.compile(mark, generation)
+        View { graph: &shared.graph, objects }.compile(mark, generation, driver.part_size())
     }
 
     /// Loads the programs into the kernel, and gives elements what they share with them.
@@ -189,7 +195,7 @@ impl Nodes {
         driver: Arc<dyn KernelDriver>,
     ) -> Result<(), String> {
         let mark = random_mark();
-        let programs = self.compile_kernel(mark, 1);
+        let programs = self.compile_kernel(mark, 1, &*driver);
         if programs.programs.is_empty() && programs.refused.is_empty() {
             self.shared.message("nothing runs in the kernel, because the configuration has no FromDevice");
         }
@@ -311,11 +317,11 @@ impl Nodes {
     /// Compiles the programs again after a handler of an element was written. If they differ, they replace the former ones.
     pub(crate) fn refresh_kernel(&mut self, core: &mut Core) {
         let shared = self.shared.clone();
-        let (mark, generation) = match &*shared.kernel.lock() {
+        let (driver, mark, generation) = match &*shared.kernel.lock() {
             None => return,
-            Some(kernel) => (kernel.points.mark, kernel.programs.router.generation),
+            Some(k) => (k.driver.clone(), k.points.mark, k.programs.router.generation),
         };
-        let now = self.compile_kernel(mark, generation);
+        let now = self.compile_kernel(mark, generation, &*driver);
         let same = shared.kernel.lock().as_ref().is_some_and(|k| k.programs.is_same(&now));
         if !same {
             self.renew_kernel(core);
@@ -330,7 +336,7 @@ impl Nodes {
             None => return,
             Some(k) => (k.driver.clone(), k.programs.router.generation, k.points.clone()),
         };
-        let programs = self.compile_kernel(older.mark, generation.wrapping_add(1));
+        let programs = self.compile_kernel(older.mark, generation.wrapping_add(1), &*driver);
         self.add_kernel_counts(core);
         let seen = shared.kernel.lock().as_mut().map(|k| std::mem::take(&mut k.seen)).unwrap_or_default();
         match self.install_kernel(core, driver, programs, older, false) {
@@ -431,7 +437,8 @@ pub(crate) fn check_candidate(old: &Shared, new: &Assembly) -> Result<(), String
         None => return Ok(()),
         Some(kernel) => (kernel.driver.clone(), kernel.programs.router.generation),
     };
-    let programs = new.workers.first().map(|w| w.nodes.compile_kernel(0, generation.wrapping_add(1)));
+    let programs =
+        new.workers.first().map(|w| w.nodes.compile_kernel(0, generation.wrapping_add(1), &*driver));
     programs.map_or(Ok(()), |programs| driver.check(&programs))
 }
 
@@ -456,7 +463,7 @@ pub(crate) fn hand_over(old: &mut Assembly, new: &mut Assembly, pairs: &Pairs) {
     let generations = points.generations.into_iter().map(renumbered).collect();
     let older = Points { mark: points.mark, generations };
     let generation = programs.router.generation.wrapping_add(1);
-    let next = w.nodes.compile_kernel(older.mark, generation);
+    let next = w.nodes.compile_kernel(older.mark, generation, &*driver);
     let counted = match w.nodes.install_kernel(&mut w.core, driver.clone(), next, older.clone(), true) {
         Ok(counted) => counted,
         Err(why) => {

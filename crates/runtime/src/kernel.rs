@@ -3,7 +3,7 @@
 
 use castanet_kernel::handover::Points;
 use castanet_kernel::order::Ticket;
-use castanet_kernel::{Counter, Program, Report, Table};
+use castanet_kernel::{Counter, PART, Program, Report, Table};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,13 +18,22 @@ pub struct Programs {
     pub router: castanet_kernel::Router,
     /// The elements that receive from a device, of which the whole path is at user level: why.
     pub refused: BTreeMap<u32, String>,
+    /// The names and classes of the elements that programs reach.
+    pub names: BTreeMap<u32, (String, String)>,
 }
 
 impl Programs {
     /// Whether other programs have the same instructions, and these lead to the same points, devices and tables.
     pub(crate) fn is_same(&self, other: &Programs) -> bool {
-        let mine = self.programs.iter().map(|p| &p.2.instructions);
-        self.router == other.router && mine.eq(other.programs.iter().map(|p| &p.2.instructions))
+        let mine = self.programs.iter().map(|p| &p.2.parts);
+        self.router == other.router && mine.eq(other.programs.iter().map(|p| &p.2.parts))
+    }
+    /// Names the element to which an instruction belongs, in a part of the program for a device. None if several elements share the
+    /// instruction.
+    pub fn element_of(&self, device: &str, part: usize, instruction: usize) -> Option<String> {
+        let (.., program) = self.programs.iter().find(|p| p.1 == device)?;
+        let (name, class) = self.names.get(&program.element_of(part, instruction)?)?;
+        Some(format!("element '{name}' ({class})"))
     }
     /// How each element runs that a program reaches, over all programs.
     pub fn elements(&self) -> BTreeMap<u32, Report> {
@@ -46,6 +55,10 @@ pub type Fill<'a> = dyn FnMut((u32, u32), Arc<dyn Table>) + 'a;
 
 /// Loads programs into the kernel.
 pub trait KernelDriver: Send + Sync {
+    /// The number of instructions above which programs are cut into parts. Tests cut small programs too.
+    fn part_size(&self) -> usize {
+        PART
+    }
     /// Checks that the kernel accepts programs. They do not run.
     ///
     /// # Errors

@@ -96,10 +96,11 @@ pub fn compiled(configuration: &str, length: usize) -> Result<Length, String> {
     let programs = programs(configuration)?;
     let program = programs.programs.iter().find(|p| p.1 == "in").ok_or("no program for the device in")?;
     let program = &program.2;
+    let [part] = program.parts.as_slice() else { return Err("the program has several parts".into()) };
     let shared = &programs.router.shared;
     let mut indices: BTreeMap<MapName, usize> = BTreeMap::new();
     let mut maps = Vec::new();
-    for (_, name) in &program.maps {
+    for (_, name) in &part.maps {
         if indices.contains_key(name) {
             continue;
         }
@@ -109,6 +110,7 @@ pub fn compiled(configuration: &str, length: usize) -> Result<Length, String> {
             MapName::Sockets => Map::sockets(1),
             MapName::Devices => devices(shared.devices.len()),
             MapName::Slots => Map::array(1, order::TABLE as usize),
+            MapName::Parts | MapName::Passed => return Err("the program calls another part".into()),
             MapName::Table(element, number) => {
                 let spec = shared.tables.iter().find(|t| t.0 == (*element, *number));
                 let spec = spec.map(|t| t.1).ok_or("a table without a shape")?;
@@ -122,7 +124,7 @@ pub fn compiled(configuration: &str, length: usize) -> Result<Length, String> {
         });
     }
     let index = |name| indices.get(&name).and_then(|i| i32::try_from(*i).ok()).unwrap_or(i32::MAX);
-    let instructions = program.with_maps(index);
+    let instructions = part.with_maps(index);
     let devices = indices.get(&MapName::Devices).copied().ok_or("the program sends to no device")?;
     run(&instructions, maps, devices, length)
 }

@@ -7,8 +7,8 @@ use castanet_element::kernel::{Arithmetic, Code, Label, Lowered, Size, Test};
 use castanet_element::prelude::*;
 use std::collections::BTreeMap;
 
-/// The largest number of tests of a tree in the kernel.
-const STEPS: usize = 4096;
+/// The largest number of tests of a tree in the kernel. Their programs have many parts.
+const STEPS: usize = 1 << 16;
 
 /// The part of a word that a test compares: its offset in the word, its size, and the value in the order of memory. The mask is 0
 /// if all bits count.

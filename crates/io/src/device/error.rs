@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of devices, with texts for users: what happened, and what to do about it.
 
-use super::xdp::{ATTACH, LOAD};
+use super::xdp::{ATTACH, LOAD, Refusal};
 use crate::error::system_text;
 use rustix::io::Errno;
 use std::fmt;
@@ -60,6 +60,13 @@ pub enum DeviceError {
         /// The reason.
         why: String,
     },
+    /// The kernel refused a program.
+    Unverified {
+        /// The device.
+        name: String,
+        /// The refusal.
+        refusal: Refusal,
+    },
     /// Any other error of the kernel.
     System {
         /// The device.
@@ -115,7 +122,7 @@ impl DeviceError {
             DeviceError::Down { .. } => ErrorKind::NetworkDown,
             DeviceError::Unsupported { .. } => ErrorKind::Unsupported,
             DeviceError::Invalid { .. } => ErrorKind::InvalidInput,
-            DeviceError::Refused { .. } => ErrorKind::Other,
+            DeviceError::Refused { .. } | DeviceError::Unverified { .. } => ErrorKind::Other,
             DeviceError::System { errno, .. } => errno.kind(),
         }
     }
@@ -136,6 +143,7 @@ impl DeviceError {
             DeviceError::Unsupported { .. }
             | DeviceError::Invalid { .. }
             | DeviceError::Refused { .. }
+            | DeviceError::Unverified { .. }
             | DeviceError::System { .. } => String::new(),
         }
     }
@@ -187,6 +195,7 @@ impl fmt::Display for DeviceError {
             DeviceError::Unsupported { name, what } => write!(f, "{name}: no support for {what}")?,
             DeviceError::Invalid { name, what } => write!(f, "{name}: {what}")?,
             DeviceError::Refused { name, doing, why } => write!(f, "{name}: refused to {doing}: {why}")?,
+            DeviceError::Unverified { name, refusal } => f.write_str(&refusal.text(name, None))?,
             DeviceError::System { name, doing, errno } => {
                 let text = system_text(&std::io::Error::from(*errno));
                 write!(f, "{name}: cannot {doing}: {text}")?;

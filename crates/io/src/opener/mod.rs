@@ -188,18 +188,20 @@ impl Client {
     pub(crate) fn unpin(&self) -> Result<(), DeviceError> {
         self.ask("devices", PIN, &Request::XdpUnpin).map(drop)
     }
-    /// Loads a program. Maps have their numbers; 0 is the map of the device's sockets. The device of the attachment runs the
-    /// program if `runs`.
+    /// Loads the parts of a program. Maps have their numbers; 0 is the map of the device's sockets, and the largest number that of the
+    /// parts. The device of the attachment runs the program if `runs`.
     pub(crate) fn load(
         &self,
         name: &str,
         attachment: u32,
-        program: &[Instruction],
+        parts: &[Vec<Instruction>],
         runs: bool,
     ) -> Result<(), DeviceError> {
-        for some in program.chunks(LONGEST / 16 - 8) {
-            let instructions = some.to_vec();
-            self.ask(name, LOAD, &Request::XdpCode { attachment, instructions })?;
+        for (part, instructions) in (0..).zip(parts) {
+            for some in instructions.chunks(LONGEST / 16 - 8) {
+                let instructions = some.to_vec();
+                self.ask(name, LOAD, &Request::XdpCode { attachment, part, instructions })?;
+            }
         }
         self.ask(name, LOAD, &Request::XdpLoad { attachment, runs }).map(drop)
     }

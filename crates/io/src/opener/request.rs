@@ -2,7 +2,7 @@
 //! Requests of the router to the process that opens devices, and the answers. Requests and answers are words
 //! separated by spaces.
 
-use crate::device::xdp::{MapKind, MapShape};
+use crate::device::xdp::{MapKind, MapShape, Refusal};
 use crate::device::{DeviceError, Setup};
 use castanet_kernel::Instruction;
 use rustix::io::Errno;
@@ -33,10 +33,10 @@ pub enum Request {
     XdpForget { number: u32 },
     /// Make a map for the programs of devices, of which `device` is one.
     XdpMap { device: String, shape: MapShape },
-    /// Add instructions to the next program of an attachment.
-    XdpCode { attachment: u32, instructions: Vec<Instruction> },
-    /// Load the instructions that were added, in which maps have the numbers of [`Request::XdpMap`]; 0 is the map of the
-    /// device's sockets. The device of the attachment runs them if `runs`.
+    /// Add instructions to a part of the next program of an attachment: to the last part, or to a new one.
+    XdpCode { attachment: u32, part: u32, instructions: Vec<Instruction> },
+    /// Load the parts that were added, in which maps have the numbers of [`Request::XdpMap`]; 0 is the map of the
+    /// device's sockets, and the largest number that of the program's parts. The device of the attachment runs them if `runs`.
     XdpLoad { attachment: u32, runs: bool },
     /// Make the device of an attachment run the plain program again.
     XdpPlain { attachment: u32 },
@@ -52,6 +52,8 @@ pub enum Request {
     Seal,
 }
 
+/// The number of the error of an answer that names none.
+const EINVAL: i32 = Errno::INVAL.raw_os_error();
 /// The word that stands for a missing value or an empty name.
 const NONE: &str = "-";
 
@@ -146,9 +148,9 @@ impl Request {
             Request::XdpMap { device, shape: MapShape { kind, key, value, entries } } => {
                 format!("xdp-map {} {} {key} {value} {entries}", name(device), kind.name())
             }
-            Request::XdpCode { attachment, instructions } => {
+            Request::XdpCode { attachment, part, instructions } => {
                 let hex: String = instructions.iter().map(|i| format!("{:016x}", number_of(*i))).collect();
-                format!("xdp-code {attachment} {hex}")
+                format!("xdp-code {attachment} {part} {hex}")
             }
             Request::XdpLoad { attachment, runs } => {
                 format!("xdp-load {attachment} {}", if *runs { "run" } else { "check" })
@@ -195,9 +197,11 @@ impl Request {
                     entries: entries.parse().ok()?,
                 },
             },
-            ["xdp-code", a, hex] => {
-                Request::XdpCode { attachment: a.parse().ok()?, instructions: instructions(hex)? }
-            }
+            ["xdp-code", a, part, hex] => Request::XdpCode {
+                attachment: a.parse().ok()?,
+                part: part.parse().ok()?,
+                instructions: instructions(hex)?,
+            },
             ["xdp-load", a, way] => {
                 Request::XdpLoad { attachment: a.parse().ok()?, runs: flag(way, "run", "check")? }
             }
@@ -250,6 +254,8 @@ pub enum Reply {
     Invalid(String),
     /// The other process refuses the request.
     Refused(String),
+    /// The kernel refuses a program.
+    Unverified(Refusal),
 }
 
 impl Reply {
@@ -267,6 +273,7 @@ impl Reply {
             DeviceError::Unsupported { what, .. } => Reply::Unsupported(what),
             DeviceError::Invalid { what, .. } => Reply::Invalid(what),
             DeviceError::Refused { why, .. } => Reply::Refused(why),
+            DeviceError::Unverified { refusal, .. } => Reply::Unverified(refusal),
             DeviceError::System { errno, .. } => Reply::Errno(errno.raw_os_error()),
         }
     }
@@ -280,6 +287,9 @@ impl Reply {
             Reply::Unsupported(what) => format!("unsupported {what}"),
             Reply::Invalid(what) => format!("invalid {what}"),
             Reply::Refused(why) => format!("refused {why}"),
+            Reply::Unverified(r) => {
+                format!("unverified {} {}\n{}", r.part, r.errno().raw_os_error(), r.lines().join("\n"))
+            }
         }
     }
 
@@ -293,6 +303,12 @@ impl Reply {
             "unsupported" => Reply::Unsupported(rest),
             "invalid" => Reply::Invalid(rest),
             "refused" => Reply::Refused(rest),
+            "unverified" => {
+                let (head, log) = rest.split_once('\n').unwrap_or((&rest, ""));
+                let (part, errno) = head.split_once(' ').unwrap_or_default();
+                let errno = Errno::from_raw_os_error(errno.parse().ok().filter(|e| *e > 0).unwrap_or(EINVAL));
+                Reply::Unverified(Refusal::new(part.parse().unwrap_or(0), errno, log))
+            }
             _ => Reply::Errno(rest.parse().ok().filter(|e| *e > 0).unwrap_or(Errno::BADMSG.raw_os_error())),
         }
     }
@@ -307,6 +323,7 @@ impl Reply {
             Reply::Unsupported(what) => DeviceError::Unsupported { name, what },
             Reply::Invalid(what) => DeviceError::Invalid { name, what },
             Reply::Refused(why) => DeviceError::Refused { name, doing, why },
+            Reply::Unverified(refusal) => DeviceError::Unverified { name, refusal },
         })
     }
 }

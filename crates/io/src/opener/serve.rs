@@ -4,7 +4,7 @@
 use super::LONGEST;
 use super::request::{Reply, Request};
 use crate::device::owner::Owner;
-use crate::device::xdp::{self, Attachment, LOAD, Map, PIN, XdpMode, with_maps};
+use crate::device::xdp::{self, Attachment, LOAD, Map, PARTS, PIN, Used, XdpMode, map_error};
 use crate::device::{
     DeviceError, OPEN_SOCKET, Shield, Tun, TunOptions, index, open_host_port, open_socket, set_up, take_away,
 };
@@ -20,6 +20,9 @@ use std::sync::Arc;
 
 /// The maximum number of queues of a device.
 const MOST_QUEUES: u32 = 4096;
+
+/// The maximum number of parts of a program.
+const MOST_PARTS: usize = 4096;
 
 /// The maximum number of instructions of a program.
 const MOST_INSTRUCTIONS: usize = 1_000_000;
@@ -45,8 +48,8 @@ struct Opener {
     shields: HashMap<u32, Shield>,
     /// XDP programs. The kernel detaches them when this process ends, which is when the router ends.
     attachments: HashMap<u32, Attachment>,
-    /// The instructions of the next programs of attachments.
-    code: HashMap<u32, Vec<Instruction>>,
+    /// The parts of the next programs of attachments.
+    code: HashMap<u32, Vec<Vec<Instruction>>>,
     /// Maps of programs. Programs that use them keep them alive.
     maps: HashMap<u32, Map>,
     /// Programs at TAP devices, which redirect their frames to the host.
@@ -237,36 +240,43 @@ impl Opener {
                 Ok(nothing(()))
             }
             Request::XdpMap { device, shape } => {
-                let failed = |e| DeviceError::from_errno(device, LOAD, e);
-                let map = Map::new(*shape).map_err(failed)?;
+                let map = Map::new(*shape).map_err(|e| map_error(device, *shape, e))?;
                 let copy = map.fd().try_clone_to_owned();
-                let copy = copy.map_err(|_| failed(Errno::MFILE))?;
+                let copy = copy.map_err(|_| DeviceError::from_errno(device, LOAD, Errno::MFILE))?;
                 let number = self.number();
                 self.maps.insert(number, map);
                 Ok((number.to_string(), Given::Fd(copy)))
             }
-            Request::XdpCode { attachment, instructions } => {
+            Request::XdpCode { attachment, part, instructions } => {
                 let failed = |e| Err(DeviceError::from_errno("devices", LOAD, e));
                 if !self.attachments.contains_key(attachment) {
                     return failed(Errno::BADF);
                 }
-                let code = self.code.entry(*attachment).or_default();
-                if code.len() + instructions.len() > MOST_INSTRUCTIONS {
+                let mut parts = self.code.remove(attachment).unwrap_or_default();
+                if parts.iter().map(Vec::len).sum::<usize>() + instructions.len() > MOST_INSTRUCTIONS {
                     return failed(Errno::TOOBIG);
                 }
-                code.extend(instructions);
+                if parts.len() == *part as usize && parts.len() < MOST_PARTS {
+                    parts.push(Vec::new());
+                }
+                let is_last = parts.len() == *part as usize + 1;
+                match parts.last_mut().filter(|_| is_last) {
+                    Some(code) => code.extend(instructions),
+                    None => return failed(Errno::INVAL),
+                }
+                self.code.insert(*attachment, parts);
                 Ok(nothing(()))
             }
             Request::XdpLoad { attachment, runs } => {
                 let missing = || DeviceError::from_errno("devices", LOAD, Errno::BADF);
                 let code = self.code.remove(attachment).ok_or_else(missing)?;
                 let found = self.attachments.get(attachment).ok_or_else(missing)?;
-                let map = |number: usize| match number {
-                    0 => Some(found.sockets()),
-                    n => self.maps.get(&u32::try_from(n).ok()?).map(Map::fd),
+                let map = |number: usize| match u32::try_from(number).ok()? {
+                    0 => Some(Used::Sockets),
+                    PARTS => Some(Used::Parts),
+                    n => self.maps.get(&n).map(|m| Used::Fd(m.fd())),
                 };
-                let program = with_maps(&code, map).ok_or_else(missing)?;
-                found.replace("devices", &program, *runs).map(nothing)
+                found.replace("devices", &code, *runs, map).map(nothing)
             }
             Request::XdpPlain { attachment } => {
                 let missing = || DeviceError::from_errno("devices", LOAD, Errno::BADF);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::device::xdp::Refusal;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 
@@ -32,6 +33,12 @@ fn all() -> Vec<Request> {
         Request::XdpPin { map: 3, devices: 2 },
         Request::XdpUnpin,
         Request::HostPort { device: device() },
+        Request::XdpCode {
+            attachment: 1,
+            part: 2,
+            instructions: vec![Instruction::new(0x95, 1, 2, -3, -4); 3],
+        },
+        Request::XdpLoad { attachment: 1, runs: true },
         Request::Raw { protocol: 1 },
         Request::Seal,
     ]
@@ -54,6 +61,8 @@ fn requests_are_read_as_they_are_written() {
         "raw 256",
         "xdp-start 1 2",
         "xdp-attach eth0 -1",
+        "xdp-code 1 2 123",
+        "xdp-code 1 -2 9500000000000000",
         "seal now",
     ] {
         assert_eq!(Request::parse(wrong), None, "{wrong}");
@@ -65,7 +74,10 @@ fn errors_come_back_as_they_were() {
     let missing = DeviceError::missing("eth9");
     let unsupported = DeviceError::Unsupported { name: "eth9".into(), what: "that, or this".into() };
     let busy = DeviceError::Busy { name: "eth9".into() };
-    for e in [missing, unsupported, busy, DeviceError::Down { name: "eth9".into() }] {
+    let refusal = Refusal::new(3, Errno::ACCESS, "7: (bf) r0 = r3\nR3 !read_ok\nprocessed 8 insns\n");
+    let unverified = DeviceError::Unverified { name: "eth9".into(), refusal };
+    let down = DeviceError::Down { name: "eth9".into() };
+    for e in [missing, unsupported, busy, down, unverified] {
         let text = Reply::of(Err(e.clone())).text();
         assert_eq!(Reply::parse(&text).result("eth9", "try"), Err(e));
     }

@@ -4,7 +4,7 @@
 use super::execution::Execution;
 use super::fault::{Reason, Refusal};
 use super::value::Value;
-use super::{Frame, Map, REDIRECT};
+use super::{Frame, Map, MapKind, REDIRECT};
 use crate::instruction::helper;
 
 /// The flags of a redirection that are its result if the map lacks the key.
@@ -28,6 +28,26 @@ impl Execution<'_> {
         };
         self.registers.iter_mut().skip(1).take(5).for_each(|register| *register = Value::Uninitialized);
         self.set_register(0, result)
+    }
+
+    /// The program that a tail call goes on with: its index. None if the map has none, or after too many tail calls.
+    pub(super) fn tail_call(&mut self) -> Result<Option<usize>, Reason> {
+        if self.register(1)? != Value::Context {
+            return Err(Reason::Argument(1));
+        }
+        let Value::Map(map) = self.register(2)? else {
+            return Err(Reason::Argument(2));
+        };
+        let key = self.integer(3)? as u32;
+        let found = self.map(map)?;
+        if found.kind() != MapKind::Programs {
+            return Err(Reason::MapKind);
+        }
+        let index =
+            found.get(&key.to_le_bytes()).and_then(|value| value.try_into().ok()).map(u32::from_le_bytes);
+        // The kernel does not say what register 0 is after a call that failed.
+        self.registers.iter_mut().take(6).for_each(|register| *register = Value::Uninitialized);
+        Ok(index.map(|index| index as usize))
     }
 
     fn lookup(&mut self) -> Result<Value, Reason> {
@@ -108,7 +128,7 @@ impl Execution<'_> {
             return Err(Reason::Argument(1));
         };
         let found = self.map(map)?;
-        if found.is_redirect() {
+        if found.is_closed() {
             return Err(Reason::MapKind);
         }
         Ok((map, self.bytes(2, found.key_size())?))

@@ -8,8 +8,10 @@ use super::stack::Stack;
 use super::value::Value;
 use super::{Frame, Machine, MapKind, REDIRECT, Run, arithmetic};
 use crate::Instruction;
-use crate::instruction::code;
+use crate::instruction::{code, helper};
 
+/// The most tail calls on the way of a frame (MAX_TAIL_CALL_CNT of the kernel).
+const TAIL_CALLS: u32 = 33;
 /// The part of an operation code that names the class.
 const CLASS: u8 = 7;
 /// The part of an operation code that names the operation.
@@ -32,6 +34,9 @@ pub(super) struct Execution<'a> {
     pub(super) machine: &'a mut Machine,
     pub(super) frame: &'a mut Frame,
     program: &'a [Instruction],
+    /// The programs that tail calls can go on with.
+    programs: &'a [Vec<Instruction>],
+    tail_calls: u32,
     pub(super) registers: [Value; 11],
     pub(super) stack: Stack,
     /// Changes with the bounds of the frame.
@@ -48,19 +53,24 @@ enum Next {
     Following(i64),
     /// The distance is relative to the following instruction.
     Distance(i64),
+    /// The start of another program.
+    Program(usize),
     Exit(u32),
 }
 
 impl<'a> Execution<'a> {
-    pub(super) fn new(machine: &'a mut Machine, frame: &'a mut Frame, program: &'a [Instruction]) -> Self {
-        let mut registers = [Value::Uninitialized; 11];
-        registers[1] = Value::Context;
-        registers[FRAME_POINTER as usize] = Value::Stack(0);
+    pub(super) fn new(
+        machine: &'a mut Machine,
+        frame: &'a mut Frame,
+        (program, programs): (&'a [Instruction], &'a [Vec<Instruction>]),
+    ) -> Self {
         Execution {
             machine,
             frame,
             program,
-            registers,
+            programs,
+            tail_calls: 0,
+            registers: at_start(),
             stack: Stack::new(),
             epoch: 0,
             entries: Vec::new(),
@@ -84,6 +94,13 @@ impl<'a> Execution<'a> {
                     let redirect = self.redirect.filter(|_| result == REDIRECT);
                     return Ok(Run { result, executed, redirect });
                 }
+                Next::Program(index) => {
+                    self.program = self.programs.get(index).ok_or(fault(Reason::NoProgram(index)))?;
+                    (self.registers, self.stack) = (at_start(), Stack::new());
+                    self.tail_calls += 1;
+                    at = 0;
+                    continue;
+                }
                 Next::Following(count) if position + count >= length => return Err(fault(Reason::NoExit)),
                 Next::Following(count) => position + count,
                 Next::Distance(distance) => position + 1 + distance,
@@ -100,6 +117,10 @@ impl<'a> Execution<'a> {
             code::WIDE => return self.constant(at, i),
             code::CALL => {
                 require(i.to() == 0 && i.from() == 0 && i.offset == 0)?;
+                if i.immediate == helper::TAIL_CALL {
+                    let program = self.tail_call()?.filter(|_| self.tail_calls < TAIL_CALLS);
+                    return Ok(program.map_or(Next::Following(1), Next::Program));
+                }
                 self.call(i.immediate)?;
                 return Ok(Next::Following(1));
             }
@@ -299,6 +320,14 @@ impl<'a> Execution<'a> {
             entries.len() - 1
         })
     }
+}
+
+/// The registers at the start of a program.
+fn at_start() -> [Value; 11] {
+    let mut registers = [Value::Uninitialized; 11];
+    registers[1] = Value::Context;
+    registers[FRAME_POINTER as usize] = Value::Stack(0);
+    registers
 }
 
 /// Fails unless the fields of an instruction are as RFC 9669 section 3 requires.

@@ -103,6 +103,8 @@ pub enum Reason {
     UnknownMap(i32),
     /// The operation is not defined for a map of this kind.
     MapKind,
+    /// The machine has no program of this index.
+    NoProgram(usize),
 }
 
 impl Display for Reason {
@@ -145,6 +147,7 @@ impl Display for Reason {
             Reason::Argument(register) => write!(f, "the argument in register {register} has a wrong type"),
             Reason::Flags(flags) => write!(f, "the function does not accept the flags {flags:#x}"),
             Reason::UnknownMap(index) => write!(f, "there is no map {index}"),
+            Reason::NoProgram(index) => write!(f, "there is no program {index}"),
             Reason::MapKind => write!(f, "the operation is not defined for this kind of map"),
         }
     }

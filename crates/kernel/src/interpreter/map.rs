@@ -27,6 +27,8 @@ pub enum MapKind {
     Devices,
     /// Sockets with an index of 32 bits, for redirection. The values are the descriptors (32 bits).
     Sockets,
+    /// Programs with an index of 32 bits, for tail calls. The values are indices in the machine's programs (32 bits).
+    Programs,
 }
 
 /// A map. Numbers in keys and values are in little-endian order, as on x86.
@@ -69,6 +71,10 @@ impl Map {
     /// Makes a map of sockets.
     pub fn sockets(capacity: u32) -> Map {
         Map::empty(MapKind::Sockets, capacity, 4, 4)
+    }
+    /// Makes a map of programs.
+    pub fn programs(capacity: u32) -> Map {
+        Map::empty(MapKind::Programs, capacity, 4, 4)
     }
     fn empty(kind: MapKind, capacity: u32, key_size: usize, value_size: usize) -> Map {
         Map { kind, key_size, value_size, capacity, array: Vec::new(), entries: BTreeMap::new() }
@@ -143,7 +149,7 @@ impl Map {
             return Ok(());
         }
         let key = self.canonical(key).ok_or(Refusal::Invalid)?;
-        if self.is_redirect() && index(&key).is_none_or(|index| index >= self.capacity) {
+        if self.is_closed() && index(&key).is_none_or(|index| index >= self.capacity) {
             return Err(Refusal::TooBig);
         }
         match self.entries.contains_key(&key) {
@@ -169,6 +175,10 @@ impl Map {
     /// Tells whether the map only serves redirection.
     pub(super) fn is_redirect(&self) -> bool {
         matches!(self.kind, MapKind::Devices | MapKind::Sockets)
+    }
+    /// Tells whether programs cannot look up the values.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_redirect() || self.kind == MapKind::Programs
     }
     /// The key as it is stored. Returns nothing if it cannot be a key of this map.
     pub(super) fn canonical(&self, key: &[u8]) -> Option<Vec<u8>> {

@@ -8,6 +8,7 @@ mod frames;
 mod garbage;
 mod maps;
 mod memory;
+mod tails;
 
 use super::{Fault, Frame, Machine, Map, Reason, Run};
 use crate::Instruction;

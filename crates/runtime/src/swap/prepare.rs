@@ -143,8 +143,7 @@ impl Running {
         let prepared =
             prepare(graph, classes, &sources, running.parts(), settings, text.to_string()).map_err(render)?;
         let (assembly, warnings) = assemble(prepared, |new| Moves::inherited(&old, new)).map_err(render)?;
-        check_candidate(&old, &assembly)
-            .map_err(|why| SwapError::Refused(format!("error: the kernel refuses it: {why}\n")))?;
+        check_candidate(&old, &assembly).map_err(|why| SwapError::Refused(format!("error: {why}\n")))?;
         let warnings = match warnings.is_empty() {
             true => String::new(),
             false => loader.render(&sources, &warnings, style).trim_end().to_string(),

@@ -14,7 +14,9 @@ mod oracle;
 mod order;
 mod pieces;
 mod rates;
+mod real;
 mod shared;
+mod split;
 mod stations;
 mod swaps;
 mod world;
@@ -219,11 +221,12 @@ fn all() -> impl Iterator<Item = &'static str> {
     [CLASSES, classes::MORE, classes::ALL_UP, classes::BOTH, found::FOUND].into_iter().flatten().copied()
 }
 
-fn classes_in<'a>(texts: impl Iterator<Item = &'a str>, world: fn() -> World) {
+fn classes_in<'a>(texts: impl Iterator<Item = &'a str>, world: fn() -> World, frames_each: usize) {
     for (i, text) in texts.enumerate() {
         let mut random = Random::new(i as u64);
-        let frames: Frames =
-            (0..1500).map(|_| (if random.one_in(8) { "eth1" } else { "eth0" }, random.frame())).collect();
+        let frames: Frames = (0..frames_each)
+            .map(|_| (if random.one_in(8) { "eth1" } else { "eth0" }, random.frame()))
+            .collect();
         let ways = compare(text, &frames, world).ways();
         assert!(ways.0 + ways.1 > 0, "{text}: no frame passed a program");
     }
@@ -231,7 +234,7 @@ fn classes_in<'a>(texts: impl Iterator<Item = &'a str>, world: fn() -> World) {
 
 #[test]
 fn each_class_does_the_same_in_the_kernel() {
-    classes_in(all().chain(classes::TIMED.iter().copied()), World::default);
+    classes_in(all().chain(classes::TIMED.iter().copied()), World::default, 1500);
 }
 
 /// Tables of many routes are looked up in a table of the kernel, also while handlers change them.
@@ -265,7 +268,7 @@ fn the_kernel_does_what_the_interpreter_does() {
         if let Err(e) = World::try_kernel() {
             return println!("SKIP: the_kernel_does_what_the_interpreter_does: {e}");
         }
-        classes_in(all(), World::with_kernel);
+        classes_in(all(), World::with_kernel, 1500);
         route_tables_in(World::with_kernel);
         flows::rewriters_in(World::with_kernel, false);
         errors::rewriters_in(World::with_kernel, false);

@@ -2,20 +2,23 @@
 //! Devices without a kernel: they deliver given frames, one each millisecond of simulated time, and record what is sent. With
 //! programs, the frames first pass the interpreter of eBPF, as they would pass the programs in the kernel.
 
+use crate::real::{Real, names, with_indices};
 use castanet_classes::Registry;
 use castanet_element::kernel::handover::{LONGEST, Points};
 use castanet_element::kernel::interpreter::{Frame, Machine, Map, Run};
 use castanet_element::kernel::order::{self, Ticket};
-use castanet_element::kernel::{Code, Counter, Instruction, Lowered, MapName, Table, TableKind};
+use castanet_element::kernel::{
+    Code, Counter, Instruction, Lowered, MapName, PART, PASSED, Table, TableKind, instruction::code,
+};
 use castanet_element::prelude::*;
 use castanet_element::{Attached, element};
 use castanet_elements::device::come_up::{come_up, receive, send};
 use castanet_io::device::DeviceError;
-use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, Trial, program_time};
+use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, program_time};
 use castanet_runtime::Classes;
 use castanet_runtime::kernel::{Fill, KernelDriver, Programs};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The Ethernet address of the device with this name.
@@ -46,8 +49,10 @@ struct Inner {
     /// The sent frames: the device and the frame.
     sent: Mutex<Vec<(String, Vec<u8>)>>,
     kernel: Mutex<Side>,
-    /// Whether the kernel refuses all programs.
-    refuses: AtomicBool,
+    /// The size of the parts of programs; 0 if it is the default.
+    part: AtomicUsize,
+    /// The element of which the code is wrong in all programs that are only checked, so that the kernel refuses them.
+    wrong: Mutex<Option<&'static str>>,
 }
 
 /// The programs and maps in the kernel, and what was noticed there.
@@ -55,7 +60,10 @@ struct Inner {
 struct Side {
     machine: Machine,
     names: Vec<MapName>,
+    /// The first part of each device's program.
     programs: HashMap<String, Vec<Instruction>>,
+    /// The largest number of parts of a program so far.
+    parts: usize,
     counters: Vec<Vec<Counter>>,
     devices: Vec<String>,
     /// Gives slots to entries of ordered tables.
@@ -72,20 +80,6 @@ struct Side {
     real: Option<Real>,
     /// The first fault that was found in a program.
     fault: Option<String>,
-}
-
-/// Programs and maps in the kernel. The map of sockets is not among them.
-#[derive(Default)]
-struct Real {
-    maps: Vec<Option<ProgramMap>>,
-    trials: HashMap<String, Trial>,
-}
-
-impl Real {
-    fn map(&mut self, kind: MapKind, key: u32, value: u32, entries: u32) {
-        let map = ProgramMap::new("a test", MapShape { kind, key, value, entries }).unwrap();
-        self.maps.push(Some(map));
-    }
 }
 
 /// The number of discarded frames among counts.
@@ -107,6 +101,27 @@ impl World {
         let began = program_time() - 10_000_000_000;
         let side = Side { real: Some(Real::default()), ..Side::default() };
         World(Arc::new(Inner { began, kernel: Mutex::new(side), ..Inner::default() }))
+    }
+    /// Cuts programs into parts of about so many instructions.
+    fn cut(self, part: usize) -> World {
+        self.0.part.store(part, Ordering::Relaxed);
+        self
+    }
+    /// A world in which programs are cut into parts of about `N` instructions.
+    pub fn in_parts<const N: usize>() -> World {
+        World::default().cut(N)
+    }
+    /// The same with the kernel.
+    pub fn in_parts_with_kernel<const N: usize>() -> World {
+        World::with_kernel().cut(N)
+    }
+    /// From now on, the code of an element is wrong in all programs that are only checked.
+    pub fn spoil(&self, element: Option<&'static str>) {
+        *self.0.wrong.lock().unwrap() = element;
+    }
+    /// The largest number of parts of the programs so far.
+    pub fn parts(&self) -> usize {
+        self.0.kernel.lock().unwrap().parts
     }
     /// The time that programs see when `now` is the time of the router. It is never 0.
     fn time(&self, now: i64) -> u64 {
@@ -262,11 +277,44 @@ impl Table for Entries {
 }
 
 impl KernelDriver for World {
-    fn check(&self, _: &Programs) -> Result<(), String> {
-        match self.0.refuses.load(Ordering::Relaxed) {
-            true => Err("it is too large".into()),
-            false => Ok(()),
+    fn part_size(&self) -> usize {
+        match self.0.part.load(Ordering::Relaxed) {
+            0 => PART,
+            part => part,
         }
+    }
+    fn check(&self, programs: &Programs) -> Result<(), String> {
+        let Some(wrong) = *self.0.wrong.lock().unwrap() else { return Ok(()) };
+        let is_real = self.0.kernel.lock().unwrap().real.is_some();
+        for (number, (_, device, program)) in programs.programs.iter().enumerate() {
+            let of = |part: usize, at: usize| programs.element_of(device, part, at);
+            let is_there = |part: usize, at: usize| {
+                let single = program.parts[part].instructions[at].code & !code::DW != 0;
+                single && of(part, at).is_some_and(|e| e.contains(&format!("'{wrong}'")))
+            };
+            let lengths = program.parts.iter().map(|p| p.instructions.len()).enumerate();
+            let mut places = lengths.flat_map(|(part, length)| (0..length).map(move |at| (part, at)));
+            let Some((part, at)) = places.find(|(part, at)| is_there(*part, *at)) else { continue };
+            if !is_real {
+                return Err(format!(
+                    "the kernel refused the program for {device} at {}",
+                    of(part, at).unwrap()
+                ));
+            }
+            let shared = &programs.router.shared;
+            let mut parts = with_indices(&names(shared), number, program);
+            // A read behind the end of the stack.
+            parts[part][at] = Instruction::new(code::LOAD | code::DW, 0, 10, 8, 0);
+            match Real::new(shared).load(&parts).unwrap_err() {
+                DeviceError::Unverified { refusal, .. } => {
+                    let at =
+                        refusal.instruction().and_then(|at| programs.element_of(device, refusal.part, at));
+                    return Err(refusal.text(device, at.as_deref()));
+                }
+                e => return Err(e.to_string()),
+            }
+        }
+        Ok(())
     }
     fn remove(&self) -> Vec<(Counter, u64)> {
         let counted = self.counts();
@@ -287,32 +335,24 @@ impl KernelDriver for World {
         if anew {
             old.names.clear();
         }
-        (side.ways, side.executed) = (old.ways, old.executed);
+        (side.ways, side.executed, side.parts) = (old.ways, old.executed, old.parts);
         side.machine.limit = 1_000_000;
         side.slots = std::mem::take(&mut old.slots);
-        side.names = vec![MapName::Counters, MapName::Sockets, MapName::Devices, MapName::Slots];
+        side.names = names(shared);
         side.machine.maps = vec![
             Map::per_cpu_array(1, 8 * shared.counters.len().max(1)),
             Map::sockets(1),
             Map::devices(shared.devices.len().max(1) as u32),
             old.machine.maps.get(SLOTS).cloned().unwrap_or_else(|| Map::array(1, order::TABLE as usize)),
+            Map::per_cpu_array(1, PASSED as usize),
         ];
         side.machine.maps[1].set(&0u32.to_ne_bytes(), &[0; 4]).unwrap();
         side.discarded = old.discarded + discarded(&counted);
         for number in 0..shared.devices.len() as u32 {
             side.machine.maps[2].set(&number.to_ne_bytes(), &[0; 4]).unwrap();
         }
-        let mut real = old.real.as_ref().map(|_| Real::default());
+        let mut real = old.real.as_ref().map(|_| Real::new(shared));
         if let Some(real) = &mut real {
-            real.map(MapKind::Counters, 4, 8 * shared.counters.len().max(1) as u32, 1);
-            real.maps.push(None);
-            real.map(MapKind::Devices, 4, 4, shared.devices.len().max(1) as u32);
-            for number in 0..shared.devices.len() as u32 {
-                // The loopback device, which every namespace has.
-                let map = real.maps[2].as_ref().unwrap();
-                map.map().set(&number.to_ne_bytes(), &1u32.to_ne_bytes()).unwrap();
-            }
-            real.map(MapKind::Shared, 4, order::TABLE, 1);
             let slots = real.maps[SLOTS].as_ref().unwrap();
             slots.map().set(&ONLY, side.machine.maps[SLOTS].get(&ONLY).unwrap()).unwrap();
         }
@@ -326,15 +366,14 @@ impl KernelDriver for World {
                 }
                 None => Map::hash(spec.entries, spec.key as usize, spec.whole_value() as usize),
             };
-            if let Some(real) = &mut real {
-                real.map(spec.kind.into(), spec.key, spec.whole_value(), spec.entries);
-                let copy = real.maps.last().unwrap().as_ref().unwrap();
+            let at = side.machine.maps.len();
+            if let Some(real) = real.as_ref().filter(|_| before.is_some()) {
+                let copy = real.maps[at].as_ref().unwrap();
                 for key in map.keys() {
                     copy.map().set(&key, map.get(&key).unwrap()).unwrap();
                 }
             }
             side.machine.maps.push(map);
-            side.names.push(MapName::Table(name.0, name.1));
             if before.is_none() {
                 let (world, configuration) = (self.clone(), side.configuration);
                 let entries = Entries {
@@ -356,15 +395,22 @@ impl KernelDriver for World {
                 }
             }
         }
-        for (_, device, program) in &programs.programs {
-            let index = |name| side.names.iter().position(|n| *n == name).unwrap();
-            let instructions = program.with_maps(|name| index(name) as i32);
+        for (number, (_, device, program)) in programs.programs.iter().enumerate() {
+            let parts = with_indices(&side.names, number, program);
             if let Some(real) = &mut real {
-                let maps: Vec<Option<&ProgramMap>> = real.maps.iter().map(Option::as_ref).collect();
-                let trial = Trial::load(&instructions, &maps).map_err(|e| e.to_string())?;
+                let trial = real.load(&parts).map_err(|e| e.to_string())?;
                 real.trials.insert(device.clone(), trial);
             }
-            side.programs.insert(device.clone(), instructions);
+            side.parts = side.parts.max(parts.len());
+            let mut calls = Map::programs(parts.len() as u32);
+            let mut parts = parts.into_iter();
+            side.programs.insert(device.clone(), parts.next().unwrap());
+            for (number, part) in (1u32..).zip(parts) {
+                let index = side.machine.programs.len() as u32;
+                calls.set(&number.to_le_bytes(), &index.to_le_bytes()).unwrap();
+                side.machine.programs.push(part);
+            }
+            side.machine.maps.push(calls);
         }
         side.real = real;
         side.counters = shared.counters.clone();

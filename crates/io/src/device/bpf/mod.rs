@@ -4,12 +4,14 @@
 #![allow(unsafe_code)]
 
 mod map;
+mod parts;
 mod pin;
 mod shared;
 mod tracepoint;
 
 pub use castanet_kernel::Instruction as Operation;
 pub use map::{Map, MapKind, MapShape};
+pub use parts::PartMap;
 pub use pin::{counters as pinned_counters, device_of, id_of, pin, pinned};
 pub use shared::SharedWords;
 pub use tracepoint::at_tracepoint;
@@ -45,6 +47,12 @@ const ACCEPTS_FRAGMENTS: u32 = 1 << 5;
 const BEFORE: u32 = 1 << 3;
 /// Flag: a test run really redirects or drops the frame, as the program decides (Linux 5.18).
 const LIVE_FRAMES: u32 = 2;
+/// The length of the verifier's log.
+const LOG: usize = 1 << 20;
+/// Level of the verifier's log: the steps of the verifier and its complaint.
+const STEPS: u32 = 1;
+/// Level of the verifier's log: only the complaint and statistics.
+const COMPLAINTS: u32 = 4;
 /// The signal that interrupts the system call of [`Program::run_during`]. Its handler does nothing: any handled signal
 /// makes the call return.
 const SIGNAL: libc::c_int = libc::SIGUSR1;
@@ -144,6 +152,12 @@ unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> Result<i32, Errno>
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));
     }
     Ok(i32::try_from(r).unwrap_or(0))
+}
+
+/// The text in a buffer, which ends with a zero.
+fn text(buffer: &[u8]) -> String {
+    let end = buffer.iter().position(|b| *b == 0).unwrap_or(buffer.len());
+    String::from_utf8_lossy(buffer.get(..end).unwrap_or_default()).into_owned()
 }
 
 /// A value that this process shares with a BPF program.
@@ -313,15 +327,24 @@ impl Program {
     pub fn load_explained(operations: &[Operation]) -> Result<Program, (Errno, String)> {
         match Program::load_for_fragments(operations) {
             Ok(program) => Ok(program),
-            Err(e) => {
-                let mut log = vec![0u8; 1 << 20];
-                match Program::load_with(PROG_TYPE_XDP, ACCEPTS_FRAGMENTS, operations, &mut log, LICENSE) {
-                    Ok(program) => Ok(program),
-                    Err(_) => {
-                        let end = log.iter().position(|b| *b == 0).unwrap_or(log.len());
-                        Err((e, String::from_utf8_lossy(log.get(..end).unwrap_or_default()).into_owned()))
-                    }
-                }
+            Err(first) => {
+                let load = |level| {
+                    let mut log = vec![0u8; LOG];
+                    Program::load_with(
+                        PROG_TYPE_XDP,
+                        ACCEPTS_FRAGMENTS,
+                        operations,
+                        (level, &mut log),
+                        LICENSE,
+                    )
+                    .map_err(|e| (e, text(&log)))
+                };
+                let loaded = match load(STEPS) {
+                    // A kernel before Linux 6.4 keeps the start of a log that is too long. Without the steps, it has room for the complaint.
+                    Err((Errno::NOSPC, log)) if !log.contains("\nprocessed ") => load(COMPLAINTS),
+                    loaded => loaded,
+                };
+                loaded.map_err(|(_, log)| (first, log))
             }
         }
     }
@@ -347,18 +370,17 @@ impl Program {
     }
 
     fn load_as(kind: u32, flags: u32, operations: &[Operation]) -> Result<Program, Errno> {
-        Program::load_with(kind, flags, operations, &mut [], LICENSE)
+        Program::load_with(kind, flags, operations, (0, &mut []), LICENSE)
     }
 
-    /// Loads a program. The kernel's verifier writes its messages into `log`, if that has room.
+    /// Loads a program. The kernel's verifier writes its messages of a level into `log`, if that has room.
     fn load_with(
         kind: u32,
         flags: u32,
         operations: &[Operation],
-        log: &mut [u8],
+        (level, log): (u32, &mut [u8]),
         license: &CStr,
     ) -> Result<Program, Errno> {
-        let level = u32::from(!log.is_empty());
         let log_size = u32::try_from(log.len()).map_err(|_| Errno::TOOBIG)?;
         let log = if level > 0 { log.as_mut_ptr().expose_provenance() as u64 } else { 0 };
         let count = u32::try_from(operations.len()).map_err(|_| Errno::TOOBIG)?;

@@ -23,7 +23,7 @@ struct OpenAttributes {
 /// Runs a program whenever the kernel passes a tracepoint, while the returned descriptor is open. The program's context are the
 /// arguments of the tracepoint, as words of 8 bytes.
 pub fn at_tracepoint(name: &CStr, operations: &[Operation]) -> Result<OwnedFd, Errno> {
-    let program = Program::load_with(PROG_TYPE_RAW_TRACEPOINT, 0, operations, &mut [], LICENSE)?;
+    let program = Program::load_with(PROG_TYPE_RAW_TRACEPOINT, 0, operations, (0, &mut []), LICENSE)?;
     let mut attributes =
         OpenAttributes { name: address(name.to_bytes_with_nul()), program: program.0.as_raw_fd(), pad: 0 };
     // SAFETY: the name is a zero-terminated text that lives during the call, which only reads it. The result is a new descriptor.

@@ -32,7 +32,7 @@ impl AttachedProgram {
         let index = facts::index(device)?;
         let program = with_maps(instructions, |i| Some(maps.get(i)?.map().fd()));
         let program = program.ok_or_else(|| DeviceError::from_errno(device, LOAD, Errno::BADF))?;
-        let link = explained(device, &program)?.attach_as_xdp(index, XdpMode::Driver);
+        let link = explained(device, 0, &program)?.attach_as_xdp(index, XdpMode::Driver);
         Ok(AttachedProgram { _link: link.map_err(|e| DeviceError::from_errno(device, ATTACH, e))? })
     }
 }

@@ -20,6 +20,7 @@ mod ring;
 mod sender;
 mod steering;
 mod sys;
+mod verifier;
 
 pub use super::bpf::{Map, MapKind, MapShape, SharedWords, XdpMode};
 pub use attached::{AttachedProgram, ObservedProgram};
@@ -27,13 +28,14 @@ pub use failures::{SendFailures, Watched};
 pub use pins::{DEFAULT_FOLDER, end as end_pins, is_pinned, pin_for_router, pin_in, remove_left, take_over};
 pub(crate) use pins::{end_for_router, pin_counts};
 pub(crate) use port::open_own as open_socket;
-pub(crate) use program::{LOAD, PIN, with_maps};
+pub(crate) use program::{LOAD, PARTS, PIN, Used, map_error};
 pub use program::{
-    ProgramMap, Trial, check_program, exact_program_time, program_time, run_plain, run_program,
+    MapRef, ProgramMap, Trial, check_program, exact_program_time, program_time, run_plain, run_program,
 };
 pub use receiver::{LostFrame, XdpReceiver};
 pub use sender::XdpSender;
 pub(crate) use steering::{ATTACH, Attachment, mode_of};
+pub use verifier::Refusal;
 
 /// The longest header before an IP packet in bytes: Ethernet with one VLAN tag.
 const HEADER: usize = 18;

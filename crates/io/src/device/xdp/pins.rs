@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that outlive the router: a folder of the BPF file system has a file for each attachment, and one for the counters
-//! of the programs. If the router dies, the programs go on, and drop and count the packets that need the router.
+//! Programs that outlive the router: a folder of the BPF file system has a file for each attachment, one for the parts of each program that has
+//! several, and one for the counters of the programs. If the router dies, the programs go on, and drop and count the packets that need the router.
 //!
-//! The files are `link-DEVICE`, in which `:` stands for a dot of the device's name, and `counts-N`, in which N is the number of devices. The first N
+//! The files are `link-DEVICE` and `parts-DEVICE`, in which `:` stands for a dot of the device's name, and `counts-N`, in which N is the number of devices. The first N
 //! counters of the programs are those of packets that could not go up.
 
 use crate::device::bpf::{Map, device_of, pin, pinned, pinned_counters};
@@ -22,8 +22,9 @@ pub const DEFAULT_FOLDER: &str = "/sys/fs/bpf/castanet";
 /// The type of the BPF file system in statfs(2).
 const BPF_FS: i64 = 0xcafe_4a11;
 const LINK: &str = "link-";
+const PARTS: &str = "parts-";
 const COUNTS: &str = "counts-";
-/// The prefix of the file of counters that are about to replace others.
+/// The prefix of files that are about to replace others.
 const NEW: &str = "new-";
 
 /// The folder of this process.
@@ -61,9 +62,14 @@ fn devices_in(name: &str) -> Option<usize> {
     name.strip_prefix(NEW).unwrap_or(name).strip_prefix(COUNTS)?.parse().ok()
 }
 
+/// The device, as it is written there, in the name of a file of an attachment or of parts.
+fn device_in(name: &str) -> Option<&str> {
+    name.strip_prefix(LINK).or_else(|| name.strip_prefix(NEW).unwrap_or(name).strip_prefix(PARTS))
+}
+
 /// Whether a name is that of a file that routers make.
 fn is_ours(name: &str) -> bool {
-    name.starts_with(LINK) || devices_in(name).is_some()
+    device_in(name).is_some() || devices_in(name).is_some()
 }
 
 /// Opens a folder of the BPF file system and keeps others from using it, until the result is dropped.
@@ -160,8 +166,9 @@ pub fn remove_left(path: &Path) -> Result<Option<u64>> {
 pub fn take_over(devices: &[String]) -> Option<u64> {
     let folder = FOLDER.get()?;
     let (_, counters) = folder.former.as_ref()?;
-    let mine: Vec<String> = devices.iter().map(|d| link_name(d)).collect();
-    for name in names(&folder.path).iter().filter(|n| n.starts_with(LINK) && !mine.contains(n)) {
+    let mine: Vec<String> = devices.iter().map(|d| written(d)).collect();
+    let others = |n: &&String| device_in(n).is_some_and(|d| !mine.iter().any(|m| m == d));
+    for name in names(&folder.path).iter().filter(others) {
         let _ = std::fs::remove_file(folder.path.join(name));
     }
     (!counters.is_empty()).then(|| dropped(counters))
@@ -176,8 +183,13 @@ pub fn end() {
     folder.end();
 }
 
+/// A device's name as names of files have it: these must have no dots.
+fn written(device: &str) -> String {
+    device.replace('.', ":")
+}
+
 fn link_name(device: &str) -> String {
-    format!("{LINK}{}", device.replace('.', ":"))
+    format!("{LINK}{}", written(device))
 }
 
 impl Folder {
@@ -221,40 +233,61 @@ pub(crate) fn end_for_router() {
 #[derive(Debug)]
 pub(super) struct PinnedLink {
     file: PathBuf,
-    /// Whether the file may be removed.
+    /// The file of the parts of the program that runs, and that of the parts of the next one.
+    parts: [PathBuf; 2],
+    /// Whether the files may be removed.
     own: AtomicBool,
 }
 
 impl PinnedLink {
     /// The attachment that a router which has died has left at a device.
     pub fn left(device: &str, index: u32) -> Option<(PinnedLink, OwnedFd)> {
-        let file = FOLDER.get()?.path.join(link_name(device));
-        let link = pinned(&file).ok()?;
+        let this = PinnedLink::in_folder(FOLDER.get()?, device);
+        let link = pinned(&this.file).ok()?;
         if device_of(link.as_fd()) != Ok(index) {
-            // The device that it was attached to is gone.
-            let _ = std::fs::remove_file(&file);
+            // The device that it was attached to is gone, so the files are removed.
+            this.runs();
             return None;
         }
-        Some((PinnedLink { file, own: AtomicBool::new(false) }, link))
+        Some((this, link))
+    }
+    fn in_folder(folder: &Folder, device: &str) -> PinnedLink {
+        let parts = format!("{PARTS}{}", written(device));
+        let parts = [folder.path.join(&parts), folder.path.join(format!("{NEW}{parts}"))];
+        PinnedLink { file: folder.path.join(link_name(device)), parts, own: AtomicBool::new(false) }
     }
     /// Makes an attachment outlive this process, if that is wanted.
     pub fn new(device: &str, link: BorrowedFd<'_>) -> std::result::Result<Option<PinnedLink>, Errno> {
         let Some(folder) = FOLDER.get() else { return Ok(None) };
         folder.used.store(true, Ordering::Relaxed);
-        let file = folder.path.join(link_name(device));
-        pin(link, &file)?;
-        Ok(Some(PinnedLink { file, own: AtomicBool::new(true) }))
+        let this = PinnedLink::in_folder(folder, device);
+        pin(link, &this.file)?;
+        this.own.store(true, Ordering::Relaxed);
+        Ok(Some(this))
     }
-    /// Notes that a program of this router runs.
+    /// Keeps the parts of the program alive that will run next.
+    pub fn prepare(&self, parts: Option<BorrowedFd<'_>>) -> std::result::Result<(), Errno> {
+        let [_, next] = &self.parts;
+        let _ = std::fs::remove_file(next);
+        parts.map_or(Ok(()), |parts| pin(parts, next))
+    }
+    /// Notes that the program runs for which [`PinnedLink::prepare`] was called.
     pub fn runs(&self) {
         self.own.store(true, Ordering::Relaxed);
+        let [now, next] = &self.parts;
+        if std::fs::rename(next, now).is_err() {
+            // The program has no parts.
+            let _ = std::fs::remove_file(now);
+        }
     }
 }
 
 impl Drop for PinnedLink {
     fn drop(&mut self) {
         if self.own.load(Ordering::Relaxed) {
-            let _ = std::fs::remove_file(&self.file);
+            for file in self.parts.iter().chain([&self.file]) {
+                let _ = std::fs::remove_file(file);
+            }
         }
     }
 }
@@ -270,7 +303,14 @@ mod tests {
         for other in ["counts-", "counts-x", "link-eth0", "count-2", ""] {
             assert_eq!(devices_in(other), None, "{other}");
         }
-        assert!(is_ours("link-eth0") && is_ours("counts-1") && !is_ours("notes"));
+        assert_eq!(
+            [device_in("parts-a"), device_in("new-parts-b:1"), device_in("link-c")],
+            [Some("a"), Some("b:1"), Some("c")]
+        );
+        assert!(
+            ["link-eth0", "counts-1", "new-counts-1", "parts-a", "new-parts-a"].iter().all(|n| is_ours(n))
+        );
+        assert!(["notes", "new-link-eth0", "counts"].iter().all(|n| !is_ours(n)));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! Compiled programs: they replace the plain program that passes all frames to AF_XDP sockets.
 
 use super::steering::{Attachment, Steering, plain};
-use crate::device::bpf::{Map, MapKind, MapShape, Operation, Program, SharedWords, SocketMap};
+use super::verifier::{Refusal, too_large};
+use crate::device::bpf::{Map, MapKind, MapShape, Operation, PartMap, Program, SharedWords, SocketMap};
 use crate::device::error::{DeviceError, LOADS, lacking, wanted};
 use crate::device::facts;
 use crate::opener;
@@ -17,6 +18,8 @@ pub(crate) const LOAD: &str = "load its XDP program";
 
 /// The action that errors name when pinning fails.
 pub(crate) const PIN: &str = "keep its XDP program alive";
+/// The number of the map of a program's parts among maps that have numbers. That of the map of sockets is 0.
+pub(crate) const PARTS: u32 = i32::MAX.cast_unsigned();
 
 /// The time in nanoseconds on the clock that programs read.
 pub fn program_time() -> u64 {
@@ -51,7 +54,7 @@ impl ProgramMap {
             let (number, fd) = opener.map(device, shape)?;
             return Ok(ProgramMap { map: Map::of(fd, shape), number: Some(number) });
         }
-        let map = Map::new(shape).map_err(|e| DeviceError::from_errno(device, LOAD, e))?;
+        let map = Map::new(shape).map_err(|e| map_error(device, shape, e))?;
         Ok(ProgramMap { map, number: None })
     }
     /// Makes a map of devices, by their numbers in `names`.
@@ -107,29 +110,40 @@ impl Drop for ProgramMap {
     }
 }
 
-/// Makes a device run a program instead of the plain one. A receiver for the device must be open. In `instructions`, the
-/// constant of an instruction that loads a map is the index of the map in `maps`; `None` is the map of the device's sockets.
+/// The error for a map that the kernel did not make.
+pub(crate) fn map_error(device: &str, shape: MapShape, e: Errno) -> DeviceError {
+    match too_large(shape, e) {
+        Some(why) => DeviceError::Refused { name: device.to_owned(), doing: LOAD, why },
+        None => DeviceError::from_errno(device, LOAD, e),
+    }
+}
+
+/// A map that a program uses.
+#[derive(Clone, Copy, Debug)]
+pub enum MapRef<'a> {
+    /// The sockets of the device.
+    Sockets,
+    /// The parts of the program.
+    Parts,
+    /// Another one.
+    Made(&'a ProgramMap),
+}
+
+/// Makes a device run a program instead of the plain one. A receiver for the device must be open. The program has parts, of which the first
+/// one runs for each frame. In their instructions, the constant of an instruction that loads a map is the index of the map in `maps`.
 ///
 /// # Errors
 /// When the kernel refuses the program: its reason.
-pub fn run_program(
-    device: &str,
-    instructions: &[Operation],
-    maps: &[Option<&ProgramMap>],
-) -> Result<(), DeviceError> {
-    load(device, instructions, maps, true)
+pub fn run_program(device: &str, parts: &[Vec<Operation>], maps: &[MapRef<'_>]) -> Result<(), DeviceError> {
+    load(device, parts, maps, true)
 }
 
 /// Checks that the kernel accepts a program, which has the form that [`run_program`] takes. The program does not run.
 ///
 /// # Errors
 /// When the kernel refuses the program: its reason.
-pub fn check_program(
-    device: &str,
-    instructions: &[Operation],
-    maps: &[Option<&ProgramMap>],
-) -> Result<(), DeviceError> {
-    load(device, instructions, maps, false)
+pub fn check_program(device: &str, parts: &[Vec<Operation>], maps: &[MapRef<'_>]) -> Result<(), DeviceError> {
+    load(device, parts, maps, false)
 }
 
 /// Makes a device run the plain program again, which passes all frames to the receiver.
@@ -152,35 +166,73 @@ fn steering(device: &str) -> Result<Arc<Steering>, DeviceError> {
     Steering::existing(index).ok_or_else(|| DeviceError::from_errno(device, LOAD, Errno::NODEV))
 }
 
-fn load(
-    device: &str,
-    instructions: &[Operation],
-    maps: &[Option<&ProgramMap>],
-    runs: bool,
-) -> Result<(), DeviceError> {
+fn load(device: &str, parts: &[Vec<Operation>], maps: &[MapRef<'_>], runs: bool) -> Result<(), DeviceError> {
+    let number = |i: usize| match maps.get(i)? {
+        MapRef::Sockets => Some(0),
+        MapRef::Parts => Some(PARTS),
+        MapRef::Made(m) => m.number,
+    };
     match steering(device)?.attachment() {
-        Ok(attachment) => {
-            let program = with_maps(instructions, |i| match maps.get(i)? {
-                None => Some(attachment.sockets()),
-                Some(m) => Some(m.map.fd()),
-            });
-            attachment.replace(device, &program.ok_or_else(|| missing(device))?, runs)
-        }
-        Err(number) => {
+        Ok(attachment) => attachment.replace(device, parts, runs, |i| match maps.get(i)? {
+            MapRef::Sockets => Some(Used::Sockets),
+            MapRef::Parts => Some(Used::Parts),
+            MapRef::Made(m) => Some(Used::Fd(m.map.fd())),
+        }),
+        Err(attachment) => {
             let opener = opener::client().ok_or_else(|| missing(device))?;
-            let program = renumbered(instructions, |i| match maps.get(i)? {
-                None => Some(0),
-                Some(m) => m.number,
-            });
-            opener.load(device, number, &program.ok_or_else(|| missing(device))?, runs)
+            let parts: Option<Vec<_>> = parts.iter().map(|p| renumbered(p, number)).collect();
+            opener.load(device, attachment, &parts.ok_or_else(|| missing(device))?, runs)
         }
+    }
+}
+
+/// A map that a program is loaded with.
+pub(crate) enum Used<'a> {
+    Sockets,
+    Parts,
+    Fd(BorrowedFd<'a>),
+}
+
+/// A loaded program: the first part, and the map of all parts if there are others.
+#[derive(Debug)]
+struct Loaded {
+    first: Program,
+    parts: Option<PartMap>,
+}
+
+impl Loaded {
+    /// Loads the parts of a program, in which maps have numbers.
+    fn new<'a>(
+        device: &str,
+        parts: &[Vec<Operation>],
+        sockets: BorrowedFd<'a>,
+        map: impl Fn(usize) -> Option<Used<'a>>,
+    ) -> Result<Loaded, DeviceError> {
+        let failed = |e| DeviceError::from_errno(device, LOAD, e);
+        let count = u32::try_from(parts.len()).map_err(|_| failed(Errno::TOOBIG))?;
+        let calls = (count > 1).then(|| PartMap::new(count)).transpose().map_err(failed)?;
+        let part = |number: usize| {
+            let operations = parts.get(number).ok_or_else(|| missing(device))?;
+            let operations = with_maps(operations, |i| match map(i)? {
+                Used::Sockets => Some(sockets),
+                Used::Parts => calls.as_ref().map(PartMap::fd),
+                Used::Fd(fd) => Some(fd),
+            });
+            explained(device, number, &operations.ok_or_else(|| missing(device))?)
+        };
+        let first = part(0)?;
+        for number in 1..count {
+            let program = part(number as usize)?;
+            calls.as_ref().map_or(Ok(()), |c| c.set(number, &program)).map_err(failed)?;
+        }
+        Ok(Loaded { first, parts: calls })
     }
 }
 
 /// A program that is loaded, but attached to no device. For tests: it runs on given frames, without effect on the system.
 #[derive(Debug)]
 pub struct Trial {
-    program: Program,
+    program: Loaded,
     _sockets: SocketMap,
     _socket: OwnedFd,
 }
@@ -190,16 +242,16 @@ impl Trial {
     ///
     /// # Errors
     /// When the kernel refuses the program: its reason.
-    pub fn load(instructions: &[Operation], maps: &[Option<&ProgramMap>]) -> Result<Trial, DeviceError> {
+    pub fn load(parts: &[Vec<Operation>], maps: &[MapRef<'_>]) -> Result<Trial, DeviceError> {
         let failed = |e| DeviceError::from_errno("a trial", LOAD, e);
         let sockets = SocketMap::new(1).map_err(failed)?;
         let socket = super::open_socket("a trial")?;
         sockets.set(0, socket.as_fd()).map_err(failed)?;
-        let program = with_maps(instructions, |i| match maps.get(i)? {
-            None => Some(sockets.fd()),
-            Some(m) => Some(m.map.fd()),
-        });
-        let program = explained("a trial", &program.ok_or_else(|| missing("a trial"))?)?;
+        let program = Loaded::new("a trial", parts, sockets.fd(), |i| match maps.get(i)? {
+            MapRef::Sockets => Some(Used::Sockets),
+            MapRef::Parts => Some(Used::Parts),
+            MapRef::Made(m) => Some(Used::Fd(m.map.fd())),
+        })?;
         Ok(Trial { program, _sockets: sockets, _socket: socket })
     }
     /// Runs the program on a frame. Returns its result, and the frame with the metadata before it.
@@ -207,24 +259,22 @@ impl Trial {
     /// # Errors
     /// When the kernel cannot run it, for example because the frame is too short.
     pub fn run(&self, frame: &[u8]) -> Result<(u32, Vec<u8>), DeviceError> {
-        self.program.test(frame).map_err(|e| DeviceError::from_errno("a trial", "run", e))
+        self.program.first.test(frame).map_err(|e| DeviceError::from_errno("a trial", "run", e))
     }
 }
 
-/// Loads a program, of which the maps are descriptors.
-pub(crate) fn explained(device: &str, instructions: &[Operation]) -> Result<Program, DeviceError> {
+/// Loads a part of a program, of which the maps are descriptors.
+pub(crate) fn explained(
+    device: &str,
+    part: usize,
+    instructions: &[Operation],
+) -> Result<Program, DeviceError> {
     Program::load_explained(instructions).map_err(|(e, log)| match e {
         // Without CAP_PERFMON, the kernel loads some programs, and refuses others as it refuses wrong ones.
         _ if e == Errno::PERM || !lacking(&LOADS).is_empty() => {
             DeviceError::NotPermitted { name: device.to_owned(), doing: LOAD, capability: wanted(&LOADS) }
         }
-        _ if log.is_empty() => DeviceError::from_errno(device, LOAD, e),
-        _ => {
-            // The last lines say what is wrong, before the statistics.
-            let lines: Vec<&str> = log.lines().filter(|l| !l.starts_with("processed ")).collect();
-            let last = lines.get(lines.len().saturating_sub(6)..).unwrap_or_default().join("; ");
-            DeviceError::Refused { name: device.to_owned(), doing: LOAD, why: last }
-        }
+        _ => DeviceError::Unverified { name: device.to_owned(), refusal: Refusal::new(part, e, &log) },
     })
 }
 
@@ -257,24 +307,26 @@ pub(crate) fn with_maps<'a>(
 }
 
 impl Attachment {
-    /// Loads a program. Makes the device run it if `runs`; the former one goes on if the kernel refuses the new one.
-    pub(crate) fn replace(
-        &self,
+    /// Loads the parts of a program, in which maps have numbers. Makes the device run it if `runs`; the former one goes on if the
+    /// kernel refuses the new one.
+    pub(crate) fn replace<'a>(
+        &'a self,
         device: &str,
-        instructions: &[Operation],
+        parts: &[Vec<Operation>],
         runs: bool,
+        map: impl Fn(usize) -> Option<Used<'a>>,
     ) -> Result<(), DeviceError> {
-        let program = explained(device, instructions)?;
+        let program = Loaded::new(device, parts, self.sockets(), map)?;
         if !runs {
             return Ok(());
         }
-        self.run(&program).map_err(|e| DeviceError::from_errno(device, LOAD, e))
+        self.run(&program.first, program.parts).map_err(|e| DeviceError::from_errno(device, LOAD, e))
     }
     /// Makes the device run the plain program.
     pub(crate) fn replace_by_plain(&self, device: &str) -> Result<(), DeviceError> {
         let plain = plain(self.sockets().as_raw_fd());
         let program = Program::load_for_fragments(&plain);
-        let done = program.and_then(|p| self.run(&p));
+        let done = program.and_then(|p| self.run(&p, None));
         done.map_err(|e| DeviceError::from_errno(device, LOAD, e))
     }
 }

@@ -3,16 +3,22 @@
 
 use super::pins::{self, DEFAULT_FOLDER, PinnedLink};
 use super::registry::Registry;
-use crate::device::bpf::{Operation, Program, SocketMap, XdpMode};
+use crate::device::bpf::{Operation, PartMap, Program, SocketMap, XdpMode};
 use crate::device::error::{ATTACHES, DeviceError, wanted};
 use crate::device::{facts, xdp_program};
 use crate::opener;
+use parking_lot::Mutex;
 use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// What the program's attachment is called in errors.
 pub(crate) const ATTACH: &str = "attach an XDP program";
+
+/// The number of programs of a device of which the parts are kept: the one that runs, and the one before, because a frame may be between two
+/// of its parts.
+const KEPT: usize = 2;
 
 /// Returns the plain program: a frame goes to the socket for its queue, or to the host if there is none.
 pub(super) fn plain(map: i32) -> [Operation; 6] {
@@ -48,6 +54,8 @@ pub(crate) struct Attachment {
     pub mode: XdpMode,
     /// The file that keeps the attachment alive if this process dies.
     pin: Option<PinnedLink>,
+    /// The maps of parts of the program that runs and of the one before, which may still process a frame.
+    parts: Mutex<VecDeque<Option<PartMap>>>,
 }
 
 impl Attachment {
@@ -83,12 +91,12 @@ impl Attachment {
         let map = SocketMap::new(queues).map_err(failed)?;
         if let Some((pin, link)) = PinnedLink::left(name, index) {
             let mode = facts::link_info(name)?.xdp.unwrap_or(XdpMode::Driver);
-            return Ok(Attachment { map, link, mode, pin: Some(pin) });
+            return Ok(Attachment { map, link, mode, parts: Mutex::default(), pin: Some(pin) });
         }
         let program = Program::load_for_fragments(&plain(map.number())).map_err(failed)?;
         let attached = |map, link: OwnedFd, mode| {
             let pin = PinnedLink::new(name, link.as_fd()).map_err(failed)?;
-            Ok(Attachment { map, link, mode, pin })
+            Ok(Attachment { map, link, mode, parts: Mutex::default(), pin })
         };
         match program.attach_as_xdp(index, XdpMode::Driver) {
             Ok(link) => return attached(map, link, XdpMode::Driver),
@@ -99,11 +107,19 @@ impl Attachment {
         let link = program.attach_as_xdp(index, XdpMode::Generic).map_err(failed)?;
         attached(map, link, XdpMode::Generic)
     }
-    /// Makes the device run a program instead of the one before.
-    pub fn run(&self, program: &Program) -> Result<(), Errno> {
+    /// Makes the device run a program, which may call other parts, instead of the one before.
+    pub fn run(&self, program: &Program, parts: Option<PartMap>) -> Result<(), Errno> {
+        if let Some(pin) = &self.pin {
+            pin.prepare(parts.as_ref().map(PartMap::fd))?;
+        }
         program.replace(self.link.as_fd())?;
         if let Some(pin) = &self.pin {
             pin.runs();
+        }
+        let mut kept = self.parts.lock();
+        kept.push_back(parts);
+        while kept.len() > KEPT {
+            kept.pop_front();
         }
         Ok(())
     }
