@@ -79,6 +79,54 @@ fn nothing_overtakes() {
     }
 }
 
+/// A queue behind a scheduler is left out only if the other inputs of the scheduler have rare messages, and a device pulls from it.
+#[test]
+fn schedulers_that_prefer_more_than_rare_messages_stay_at_user_level() {
+    let tree = "tree :: EtherSpanTree(2:0:0:0:0:1, a, b, s, BRIDGE_PRIORITY 1, FORWARD_DELAY 4, HELLO_TIME 1, MAX_AGE 6);
+        a, b :: Suppressor; s :: EtherSwitch; Idle -> [0] s [0] -> Discard; Idle -> [1] s [1] -> Discard;
+        Idle -> [0] a [0] -> Discard; Idle -> [1] a [1] -> Discard; Idle -> [0] b [0] -> Discard; Idle -> [1] b [1] -> Discard;
+        Idle -> [1] tree [1] -> Discard;";
+    for (text, in_kernel) in [
+        ("Idle -> Queue -> [0] p :: PrioSched -> ToDevice(eth1); FromDevice(eth0) -> Queue -> [1] p;", true),
+        ("FromDevice(eth0) -> Queue -> [0] p :: PrioSched -> ToDevice(eth1); Idle -> [1] p;", true),
+        (
+            &format!(
+                "{tree} Idle -> [0] tree -> Queue -> [0] p :: PrioSched -> ToDevice(eth1); FromDevice(eth0) -> Queue -> [1] p; Script(wait 0.5, stop);"
+            ),
+            true,
+        ),
+        (
+            "FromDevice(eth0) -> Queue -> [1] p :: PrioSched -> ToDevice(eth1); FromDevice(eth1) -> Queue -> [0] p;",
+            false,
+        ),
+        (
+            "FromDevice(eth0) -> Queue -> [1] p :: PrioSched -> ToDevice(eth1); InfiniteSource(LIMIT 3) -> Queue -> [0] p;",
+            false,
+        ),
+        (
+            "FromDevice(eth0) -> Queue -> [1] p :: PrioSched -> ToDevice(eth1, METHOD PACKET); Idle -> Queue -> [0] p;",
+            false,
+        ),
+        (
+            "FromDevice(eth0) -> Queue -> [1] p :: PrioSched -> Unqueue -> Queue -> ToDevice(eth1); Idle -> Queue -> [0] p;",
+            false,
+        ),
+        (
+            "FromDevice(eth0) -> Queue -> [1] p :: RoundRobinSched -> ToDevice(eth1); Idle -> Queue -> [0] p;",
+            false,
+        ),
+    ] {
+        let world = World::default();
+        (1..50).for_each(|i| world.receive("eth0", i64::from(i), frame(2, i)));
+        let (mut router, log) = start(text, &world);
+        router.start_in_kernel(Arc::new(world.clone())).unwrap();
+        let seen = finish(router, &log, &world);
+        let data = seen.sent.iter().filter(|(_, f)| f.len() == 60).count();
+        let (up, gone, _) = world.ways();
+        assert_eq!((data >= 49, gone > 0, up > 0), (true, in_kernel, !in_kernel), "{text}: {up} {gone}");
+    }
+}
+
 /// If user level is too slow for the ring, packets are dropped for a while, and then all stay in the kernel.
 #[test]
 fn the_kernel_takes_over_under_overload() {

@@ -111,7 +111,7 @@ pub fn tables_in(world: fn() -> World) {
     let frames: Frames =
         (0..1000).map(|_| (if random.one_in(8) { "eth1" } else { "eth0" }, random.frame())).collect();
     for text in [text, &swapped] {
-        compare(text, &frames, world);
+        compare(text, &frames, world).check_shared_tables();
     }
 }
 

@@ -153,6 +153,18 @@ impl World {
     pub fn is_real(&self) -> bool {
         self.0.kernel.lock().unwrap().real.is_some()
     }
+    /// Checks that the shared tables in the kernel have the words of those in the interpreter, if all programs also run in the kernel.
+    pub fn check_shared_tables(&self) {
+        let side = self.0.kernel.lock().unwrap();
+        let Some(real) = &side.real else { return };
+        for (i, name) in side.names.iter().enumerate().filter(|(_, n)| matches!(n, MapName::Table(..))) {
+            let map = real.maps[i].as_ref().unwrap().map();
+            if map.shape().kind == MapKind::Shared {
+                let words = map.get(&ONLY).unwrap();
+                assert!(words.as_deref() == side.machine.maps[i].get(&ONLY), "{name:?}: the words differ");
+            }
+        }
+    }
     /// The numbers of frames that came up and that did not, and the instructions that were executed for the latter.
     pub fn ways(&self) -> (u64, u64, u64) {
         let side = self.0.kernel.lock().unwrap();
