@@ -180,6 +180,42 @@ fn a_router_with_other_devices_ends_the_other_programs() {
 }
 
 #[test]
+fn programs_in_parts_go_on_too() {
+    inside_with_bpf("programs_in_parts_go_on_too", || {
+        if !has_driver_xdp() {
+            return;
+        }
+        let Some(mounted) = Mounted::new() else { return };
+        let (a, _b) = (add_host(0), add_host(1));
+        let rules: String =
+            (0..1500).map(|n| format!("deny src net 10.{}.{}.0/24, ", 100 + n / 256, n % 256)).collect();
+        let text = router().replace("martians :: IPFilter(", &format!("martians :: IPFilter({rules}"));
+        let folder = tempfile::tempdir().unwrap();
+        let pin = format!("--pin={}", mounted.pins().display());
+        let all = ["counts-2", "link-r0", "link-r1", "parts-r0", "parts-r1"];
+        let first = folder.path().join("first");
+        let live = start_in_kernel(&first, &[&pin], &text);
+        works(&a);
+        settle(&a, &first);
+        assert_eq!(mounted.files(), all);
+        kill(live);
+        goes_on(&a);
+        // The next router has no parts, and one after it has them again.
+        let second = folder.path().join("second");
+        let live = start_in_kernel(&second, &[&pin], &router());
+        works(&a);
+        settle(&a, &second);
+        assert_eq!(mounted.files(), all[..3]);
+        let file = folder.path().join("next.click");
+        std::fs::write(&file, &text).unwrap();
+        ctl(&second, &["swap", file.to_str().unwrap()]);
+        assert_eq!(mounted.files(), all);
+        kill(live);
+        goes_on(&a);
+    });
+}
+
+#[test]
 fn an_installed_router_that_is_killed_can_be_uninstalled() {
     inside_with_bpf("an_installed_router_that_is_killed_can_be_uninstalled", || {
         if !has_driver_xdp() {
