@@ -44,7 +44,8 @@ fn the_ip_router_forwards_in_the_kernel() {
             assert!(received >= 1001 && up * 100 <= received, "{up} of {received} came up");
             // The others were ARP packets and neighbour solicitations.
             let sent = number(&socket, "two/ToDevice@7.count");
-            assert!((1001..=received).contains(&sent), "{sent} of {received} sent");
+            // The router also sends ARP packets of its own.
+            assert!((1001..=received + 20).contains(&sent), "{sent} of {received} sent");
             // Other frames may come between two readings.
             let (received, ledger) = loop {
                 let (received, ledger) =

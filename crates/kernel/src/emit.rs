@@ -100,7 +100,7 @@ pub(crate) fn emit_passage(
     }
     out.begin();
     let lost = out.target(Tail::Lost);
-    out.to_socket(lost);
+    out.pass_to_socket(lost);
     Ok(Program { parts: vec![out.end()?], elements: BTreeMap::new() })
 }
 
@@ -346,11 +346,11 @@ impl<'a> Out<'a> {
             at += 4;
         }
         a.store_constant(1, at, handover::last(mark, length.cast_unsigned()).cast_signed(), Size::Word);
-        self.to_socket(lost);
+        self.pass_to_socket(lost);
     }
 
     /// Passes the frame to the socket of the queue.
-    fn to_socket(&mut self, lost: Target) {
+    fn pass_to_socket(&mut self, lost: Target) {
         let a = &mut self.assembly;
         a.map(1, MapName::Sockets);
         a.load(2, CONTEXT, context::QUEUE.into(), Size::Word);

@@ -118,7 +118,7 @@ impl Network for Elements {
         }
         code.count("passed");
         if element + 1 == ELEMENTS {
-            code.send("eth1", "sent")
+            code.send("eth1", "sent", "unsent")
         } else {
             code.next(0)
         }
