@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The drivers of `castanet run`: how devices receive and send, and whether a part of the router runs in the kernel.
 
-use castanet_element::kernel::order::{self, Ticket};
-use castanet_element::kernel::{Counter, Instruction, MapName, PASSED, Sender, Table, TableKind};
+mod entries;
+mod unsent;
+
+use castanet_element::kernel::order::Ticket;
+use castanet_element::kernel::{Counter, Instruction, MapName, PASSED, Table, TableKind};
 use castanet_graph::Graph;
 use castanet_io::device::DeviceError;
 use castanet_io::device::xdp::{
-    DEFAULT_FOLDER, MapKind, MapRef, MapShape, ProgramMap, SendFailures, SharedWords, Watched, check_program,
-    exact_program_time, pin_in, program_time, run_plain, run_program, take_over,
+    DEFAULT_FOLDER, MapKind, MapRef, MapShape, ProgramMap, SendFailures, check_program, pin_in, run_plain,
+    run_program, take_over,
 };
 use castanet_lang::Flat;
 use castanet_lang::args;
 use castanet_runtime::kernel::{Fill, KernelDriver, Programs};
-use castanet_spec::{ClassSpecs, Reason};
+use castanet_spec::ClassSpecs;
 use clap::{Args, ValueEnum};
+use entries::{Entries, Slots, Words};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use unsent::Unsent;
 
 /// How a router receives and sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -140,97 +144,6 @@ struct Loaded {
     programs: Vec<(String, Vec<Vec<Instruction>>, Vec<MapName>)>,
 }
 
-/// A table. An ordered one has slots, and a shared one words.
-struct Entries(Arc<ProgramMap>, Option<Arc<Slots>>, Option<SharedWords>);
-
-impl Entries {
-    fn at(&self, index: usize) -> Option<&AtomicU64> {
-        self.2.as_ref()?.words().get(index)
-    }
-}
-
-/// The slots of ordered tables.
-struct Slots {
-    map: ProgramMap,
-    words: SharedWords,
-    given: Mutex<order::Slots>,
-}
-
-impl Slots {
-    fn new(device: &str) -> Result<Slots, DeviceError> {
-        let shape = MapShape { kind: MapKind::Shared, key: 4, value: order::TABLE, entries: 1 };
-        let map = ProgramMap::new(device, shape)?;
-        let words = map.words(device)?;
-        Ok(Slots { map, words, given: Mutex::default() })
-    }
-    fn take(&self) -> u32 {
-        self.given.lock().take(&mut Words(&self.words))
-    }
-}
-
-/// The table of slots in memory that programs share.
-struct Words<'a>(&'a SharedWords);
-
-impl Words<'_> {
-    /// A number in an entry.
-    fn word(&self, index: u32, at: i32) -> Option<&AtomicU64> {
-        let byte = index.checked_mul(order::ENTRY)?.checked_add_signed(at)?;
-        self.0.words().get(byte as usize / 8)
-    }
-}
-
-impl order::Counters for Words<'_> {
-    fn raise(&mut self, index: u32) -> u64 {
-        self.word(index, order::at::SENT).map_or(0, |sent| sent.fetch_add(1, Ordering::SeqCst))
-    }
-    fn done(&self, index: u32) -> u64 {
-        self.word(index, order::at::DONE).map_or(0, |done| done.load(Ordering::Relaxed))
-    }
-    fn set_done(&mut self, index: u32, number: u64) {
-        if let Some(done) = self.word(index, order::at::DONE) {
-            done.store(number, Ordering::SeqCst);
-        }
-    }
-}
-
-impl Table for Entries {
-    fn set(&self, key: &[u8], value: &[u8]) -> bool {
-        match &self.1 {
-            None => self.0.map().set(key, value).is_ok(),
-            Some(slots) => self.0.map().set(key, &order::closed(value, slots.take())).is_ok(),
-        }
-    }
-    fn remove(&self, key: &[u8]) {
-        // An entry that is already gone is as good.
-        let _ = self.0.map().remove(key);
-    }
-    fn clear(&self) {
-        while let Ok(Some(key)) = self.0.map().first_key() {
-            if self.0.map().remove(&key).is_err() {
-                return;
-            }
-        }
-    }
-    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.0.map().get(key).ok().flatten()
-    }
-    fn word(&self, index: usize) -> Option<u64> {
-        Some(self.at(index)?.load(Ordering::Acquire))
-    }
-    fn set_word(&self, index: usize, n: u64) -> bool {
-        self.at(index).inspect(|word| word.store(n, Ordering::Release)).is_some()
-    }
-    fn add_to_word(&self, index: usize, n: u64) -> Option<u64> {
-        Some(self.at(index)?.fetch_add(n, Ordering::AcqRel))
-    }
-    fn time(&self, _: i64) -> u64 {
-        program_time()
-    }
-    fn exact_time(&self, _: i64) -> u64 {
-        exact_program_time()
-    }
-}
-
 impl Loaded {
     /// Calls `f` with each device, its program and the maps of the program.
     fn each(&self, tables: &BTreeMap<(u32, u32), Arc<ProgramMap>>, f: Load) -> Result<(), DeviceError> {
@@ -265,56 +178,6 @@ impl Loaded {
         let sums = self.counts.map().sums().unwrap_or_default();
         let counted = castanet_element::kernel::counts(&self.counters, sums);
         self.unsent.correct(counted)
-    }
-}
-
-/// Counts frames that devices have not sent although programs have passed them on.
-#[derive(Default)]
-struct Unsent(Option<(Arc<SendFailures>, Vec<(Sender, Watched)>)>);
-
-impl Unsent {
-    /// `map` has the devices of these names.
-    fn new(
-        failures: Arc<SendFailures>,
-        senders: &[Sender],
-        map: &ProgramMap,
-        names: &[String],
-    ) -> Result<Unsent, DeviceError> {
-        let watched = failures.watch(map, names)?;
-        // If several elements send by a device, the first one counts for all.
-        let first = |device: usize| senders.iter().find(|s| s.device as usize == device).cloned();
-        let watched = watched.into_iter().enumerate().filter_map(|(device, w)| Some((first(device)?, w)));
-        let watched = watched.collect();
-        Ok(Unsent(Some((failures, watched))))
-    }
-    /// Makes frames that were not sent drops.
-    fn correct(&self, counts: Vec<(Counter, u64)>) -> Vec<(Counter, u64)> {
-        let Some((failures, watched)) = &self.0 else { return counts };
-        let mut all: BTreeMap<Counter, u64> = counts.into_iter().collect();
-        for (sender, watched) in watched {
-            let unsent = failures.of(watched);
-            if unsent == 0 {
-                continue;
-            }
-            let e = sender.element;
-            let mut add = |counter, more: u64| {
-                let count = all.entry(counter).or_default();
-                *count = count.wrapping_add(more);
-            };
-            add(Counter::Dropped(e, Reason::SendFailed as u16), unsent);
-            add(Counter::Own(e, sender.unsent, 0), unsent);
-            add(Counter::Own(e, sender.sent, 0), unsent.wrapping_neg());
-            add(Counter::Left(e), unsent.wrapping_neg());
-        }
-        all.into_iter().collect()
-    }
-}
-
-impl Drop for Unsent {
-    fn drop(&mut self) {
-        if let Some((failures, watched)) = &self.0 {
-            watched.iter().for_each(|(_, w)| failures.forget(w));
-        }
     }
 }
 

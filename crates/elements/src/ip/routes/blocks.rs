@@ -123,7 +123,7 @@ impl Arrays {
     fn entry(&self, at: u32) -> u32 {
         let word = self.blocks.word(at as usize / 2).unwrap_or(0).to_ne_bytes();
         let ([first, second], _) = word.as_chunks::<4>() else { return 0 };
-        u32::from_ne_bytes(if at % 2 == 0 { *first } else { *second })
+        u32::from_ne_bytes(if at.is_multiple_of(2) { *first } else { *second })
     }
     fn set_entry(&self, at: u32, value: u32) -> bool {
         let pair = [at & !1, at | 1].map(|n| if n == at { value } else { self.entry(n) });
@@ -165,8 +165,8 @@ impl Arrays {
         };
         let bits = bits.saturating_add(8);
         let inside = bits.saturating_sub(length).min(8);
-        let first =
-            net.addr().unbounded_shr(u32::from(32_u8.saturating_sub(bits))) % ENTRIES >> inside << inside;
+        let byte = net.addr().unbounded_shr(u32::from(32_u8.saturating_sub(bits))) % ENTRIES;
+        let first = (byte >> inside) << inside;
         (first..first + (1 << inside))
             .all(|i| self.change_entry(block * ENTRIES + i, bits, (net, divides), leaf))
     }
