@@ -4,24 +4,15 @@
 
 mod common;
 
-use castanet_testkit::host::Host;
 use castanet_testkit::namespace::{has_tun, inside_with_bpf, run};
 use castanet_testkit::until;
 use common::BINARY;
 use common::live_xdp::{
-    add_host, came_up, ctl, has_driver_xdp as has_xdp, number, router, start_in_kernel as start,
+    add_host, came_up, ctl, detached, has_driver_xdp as has_xdp, number, router, settle,
+    start_in_kernel as start,
 };
 use std::path::Path;
 use std::process::Command;
-
-/// Waits until pings stay in the kernel.
-fn settle(host: &Host, socket: &Path) {
-    until("the router runs in the kernel", || {
-        let before = came_up(socket);
-        assert!(host.run("ping -q -c 100 -i 0.001 -W 60 10.0.1.2").contains("100 received"));
-        came_up(socket) <= before + 6
-    });
-}
 
 #[test]
 fn the_ip_router_forwards_in_the_kernel() {
@@ -65,7 +56,7 @@ fn the_ip_router_forwards_in_the_kernel() {
             ctl(&socket, &["write", "one/ttl.active", "true"]);
             assert!(b.run("ping -q -c 100 -i 0.001 -W 60 10.0.0.2").contains("100 received"));
             drop(live);
-            until("the programs are detached", || !run("ip link show r0; ip link show r1").contains("xdp"));
+            detached();
             let _ = std::fs::remove_file(&socket);
         }
     });
@@ -114,7 +105,7 @@ fn large_programs_run_in_parts() {
             assert!(a.run("ping -q -c 10 -i 0.001 -t 77 -W 1 10.0.1.2 || true").contains(" 0 received"));
             assert!(came_up(&socket) <= before + 5);
             drop(live);
-            until("the programs are detached", || !run("ip link show r0; ip link show r1").contains("xdp"));
+            detached();
             let _ = std::fs::remove_file(&socket);
         }
     });
@@ -168,7 +159,7 @@ fn swaps_of_the_kernel_part_lose_no_packet() {
         until("the device is used again", || a.run("ping -c 1 -W 1 10.0.1.2 || true").contains("1 received"));
         settle(&a, &socket);
         drop(live);
-        until("the programs are detached", || !run("ip link show r0; ip link show r1").contains("xdp"));
+        detached();
     });
 }
 

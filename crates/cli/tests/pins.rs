@@ -7,7 +7,7 @@ mod common;
 use castanet_testkit::host::Host;
 use castanet_testkit::namespace::{inside_with_bpf, run};
 use castanet_testkit::until;
-use common::live_xdp::{add_host, came_up, ctl, has_driver_xdp, number, router, start_in_kernel};
+use common::live_xdp::{add_host, ctl, detached, has_driver_xdp, number, router, settle, start_in_kernel};
 use common::{BINARY, Live, signal};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,15 +46,6 @@ impl Drop for Mounted {
 
 fn works(host: &Host) {
     until("it forwards", || host.run("ping -c 1 -W 1 10.0.1.2 || true").contains("1 received"));
-}
-
-/// Waits until all pings stay in the kernel.
-fn settle(host: &Host, socket: &Path) {
-    until("the router runs in the kernel", || {
-        let before = came_up(socket);
-        assert!(host.run("ping -q -c 20 -i 0.001 -W 60 10.0.1.2").contains("20 received"));
-        came_up(socket) <= before + 2
-    });
 }
 
 fn kill(live: Live) {
@@ -123,7 +114,7 @@ fn programs_of_a_killed_router_go_on_until_the_next_takes_over() {
             assert!(number(&second, "one/FromDevice@1.count") >= 20);
             // A router that ends in order leaves nothing.
             signal(live.0.id(), "TERM");
-            until("the programs are detached", || !run("ip link show r0; ip link show r1").contains("xdp"));
+            detached();
             until("the folder is gone", || !mounted.pins().exists());
             drop(live);
         }
@@ -255,7 +246,7 @@ fn an_installed_router_that_is_killed_can_be_uninstalled() {
         assert!(ok && said.contains("took over from a router that has died"), "{said}");
         works(&a);
         assert!(castanet("uninstall", &[]).0);
-        until("the programs are detached", || !run("ip link show r0; ip link show r1").contains("xdp"));
+        detached();
         assert_eq!(mounted.files(), [""; 0]);
     });
 }

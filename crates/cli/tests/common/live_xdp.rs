@@ -82,3 +82,17 @@ pub fn came_up(socket: &Path) -> u64 {
 pub fn start_in_kernel(socket: &Path, arguments: &[&str], text: &str) -> Live {
     start(socket, &[&["--driver", "xdp"], arguments].concat(), text)
 }
+
+/// Waits until pings of a host to the other one stay in the kernel.
+pub fn settle(host: &Host, socket: &Path) {
+    until("the router runs in the kernel", || {
+        let before = came_up(socket);
+        assert!(host.run("ping -q -c 100 -i 0.001 -W 60 10.0.1.2").contains("100 received"));
+        came_up(socket) <= before + 6
+    });
+}
+
+/// Waits until the devices of both hosts run no program.
+pub fn detached() {
+    until("the programs are detached", || !run("ip link show r0; ip link show r1").contains("xdp"));
+}

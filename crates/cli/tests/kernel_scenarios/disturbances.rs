@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Routers in bad circumstances: links that flap, kill -9, hot swaps under load, devices and rights that lack something.
 
-use crate::common::live_xdp::{add_host, came_up, ctl, has_driver_xdp, number, router, start_in_kernel};
+use crate::common::live_xdp::{
+    add_host, came_up, ctl, detached, has_driver_xdp, number, router, start_in_kernel,
+};
 use crate::common::{BINARY, signal};
 use crate::on;
 use castanet_testkit::namespace::{inside_with_bpf, run};
@@ -80,7 +82,7 @@ fn a_router_killed_in_the_middle_of_traffic_leaves_nothing() {
             let traffic = on(&a, || run("ping -q -c 1000 -i 0.001 -W 1 10.0.1.2 || true"));
             until("packets flow", || number(&socket, "one/FromDevice@1.count") > 100);
             signal(live.0.id(), "KILL");
-            until("the programs are detached", || !run("ip link show r0; ip link show r1").contains("xdp"));
+            detached();
             traffic.join().unwrap();
             drop(live);
             assert!(!a.run("ping -c 1 -W 0.2 10.0.1.2 || true").contains("1 received"), "nobody forwards");
