@@ -5,8 +5,8 @@
 //! next part: the words of the stack that are still needed. Values in registers are not stored, so a program is cut only where
 //! all of them can be loaded from the frame again.
 //!
-//! The fragments of a program are in such an order that jumps lead forward only. So tail calls lead to later parts only, and a frame
-//! passes each part once at most.
+//! The fragments of a program are in topological order, so jumps and tail calls lead forward only, and a frame passes each part at
+//! most once.
 
 mod facts;
 
@@ -26,7 +26,7 @@ const LARGEST: usize = 30_000;
 /// The most tail calls on the way of a frame (MAX_TAIL_CALL_CNT of the kernel).
 pub(crate) const CALLS: usize = 33;
 
-/// A place at which a part can go on.
+/// A place at which a part can begin.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     /// The words on the stack that are needed from here on.
@@ -35,7 +35,7 @@ pub(crate) struct Entry {
     pub present: u32,
     /// Loads of the values that are needed.
     pub loads: Vec<Step>,
-    /// The fragment, for the places of values.
+    /// The fragment, which says where its values are kept.
     pub fragment: usize,
 }
 
@@ -169,13 +169,13 @@ impl Units {
             if self.calls(&parts) <= CALLS {
                 return Ok(parts);
             }
-            limit = limit.saturating_mul(2);
-            if limit > LARGEST {
+            if limit >= LARGEST {
                 return Err(Refused(format!(
                     "the program is too large: a packet would pass through more than {} parts of it",
                     CALLS + 1
                 )));
             }
+            limit = limit.saturating_mul(2).min(LARGEST);
         }
     }
 

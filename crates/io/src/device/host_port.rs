@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gives frames back to the host, as if a device had received them that METHOD XDP takes all frames from.
+//! Gives frames back to the host's network stack, as if they had arrived at a device with METHOD XDP, which takes all frames from it.
 //!
 //! A TAP device gets the frames. A program at its ingress redirects them to the ingress of the device, so the host's network
-//! stack sees them as frames of that device. The XDP program of the device does not see them again, because drivers run it before that.
+//! stack sees them as frames of that device. Drivers run the XDP program of the device before its ingress, so it does not see them again; in generic
+//! mode it would, and [`HostPort::check`] refuses that.
 
 use super::bpf::{Operation, Program, XdpMode};
 use super::error::DeviceError;
@@ -38,7 +39,7 @@ pub(crate) fn open(device: &str) -> Result<(Tun, OwnedFd), DeviceError> {
     let index = facts::index(device)?;
     let tun =
         Tun::open(&TunOptions { name: Some(NAME.into()), tap: true, queues: 1, ..TunOptions::default() })?;
-    // The host would send router solicitations by the device. If this cannot be changed, nobody reads them.
+    // Without IPv6, the host sends no router solicitations by the device. If it does, they are never read.
     let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", tun.name()), "1");
     set_up(tun.name(), &Setup { up: Some(true), ..Setup::default() })?;
     let link = Program::attach_to_ingress(&program(index), tun.index()?);

@@ -2,9 +2,9 @@
 //! Routes as arrays that a program in the kernel looks up in at most three steps: by the first 16 bits of an address, then by 8 more, and
 //! by the last 8 (Gupta, Lin, McKeown, "Routing lookups in hardware at memory access speeds", INFOCOM 1998, with three levels).
 //!
-//! Blocks have 256 entries of 32 bits; the first 256 blocks are the first level. An entry is the number of a block
-//! of the next level with [`NEXT`], or the number of a next hop with the length of its prefix above it; 0 is no route. Next hops have a
-//! table of their own.
+//! Blocks have 256 entries of 32 bits; the first 256 blocks are the first level. If bit 31 of an entry ([`NEXT`]) is set, the others are
+//! the number of a block of the next level. Otherwise bits 0 to 15 are the number of a next hop, and the bits from 16 on the length of
+//! its prefix; 0 is no route. Next hops have a table of their own.
 
 use super::table::{Net, Route};
 use castanet_element::kernel::{Table, TableKind, TableSpec};
@@ -21,14 +21,14 @@ const MOST_BLOCKS: u32 = 1 << 18;
 pub(super) const NEXT: u32 = 1 << 31;
 /// The bits of entries that are numbers of next hops.
 pub(super) const HOP: u32 = 0xffff;
-/// The first bit of the length of the prefix.
+/// The first of the bits of an entry that are the length of the prefix.
 const LENGTH: u32 = 16;
 
-/// The next hops: gateway in the order of memory, output.
+/// The next hops: gateway in network order, output.
 pub(super) const HOPS: TableSpec =
     TableSpec { kind: TableKind::Array, key: 4, value: 8, entries: HOP + 1, ordered: false };
 
-/// The tables that some routes need. Tables with more room are other tables, so they have other numbers.
+/// The tables that some routes need. If they need more room later, that is another plan, and its tables have other numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Counts the plans of an element, from 1.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts frames that a program has redirected to a device, and that were not sent: the queue of the device is full, the frame is
-//! longer than its MTU, or its driver cannot send such frames. Only the kernel's tracepoints tell.
+//! Counts frames that a program has redirected to a device, and that were not sent: its queue is full, the frame is longer than its
+//! MTU, it is down, or its driver cannot send redirected frames. The kernel reports them only by tracepoints.
 
 use super::program::ProgramMap;
 use crate::device::bpf::{Map, MapKind, MapShape, Operation, at_tracepoint, id_of};
@@ -122,7 +122,7 @@ fn key(words: [u32; 2]) -> [u8; 8] {
     key
 }
 
-/// A device to which programs redirect frames, since they began to.
+/// A watched device, with its count when the watch began.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched {
     device: [u8; 8],
@@ -144,7 +144,7 @@ impl SendFailures {
     /// Begins to count. This needs CAP_BPF and CAP_PERFMON.
     ///
     /// # Errors
-    /// Why it is not possible.
+    /// The reason, if the kernel does not support it or does not permit it.
     pub fn new() -> Result<SendFailures, String> {
         let text = |e: Errno| crate::error::system_text(&e.into());
         let offsets =
@@ -163,7 +163,7 @@ impl SendFailures {
         Ok(SendFailures { transmissions, redirections, namespace, _programs: programs })
     }
 
-    /// Watches the devices of a map that programs redirect by, in the order of their numbers in it. Call it before they do.
+    /// Watches the devices of a map of devices, in the order of their numbers in it. Call it before a program redirects by the map.
     ///
     /// # Errors
     /// When a device is missing, or the kernel refuses.
@@ -190,9 +190,9 @@ impl SendFailures {
         of_device.wrapping_sub(watched.before).wrapping_add(redirected)
     }
 
-    /// Ends to watch redirections by a map that is no longer used.
+    /// Stops watching redirections by a map that is no longer used.
     pub fn forget(&self, watched: &Watched) {
-        // An entry that is gone is as good.
+        // The entry may be gone already.
         let _ = self.redirections.remove(&watched.redirection);
     }
 }

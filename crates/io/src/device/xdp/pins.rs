@@ -33,7 +33,7 @@ struct Folder {
     path: PathBuf,
     /// Whether this process has made the folder.
     made: bool,
-    /// Keeps other routers from using the folder, and the counters of a router that has died.
+    /// The lock on the folder, and the maps of counters of the dead router that had used it before.
     former: Option<(File, Vec<(Map, usize)>)>,
     /// Whether files of this router are in the folder.
     used: AtomicBool,
@@ -135,12 +135,12 @@ pub fn is_pinned() -> bool {
     FOLDER.get().is_some()
 }
 
-/// Whether the default folder has an attachment to a device, of a router that has died or uses the folder.
+/// Whether the default folder has an attachment to a device, of a dead router or of one that runs.
 pub(super) fn has_left(device: &str) -> bool {
     Path::new(DEFAULT_FOLDER).join(link_name(device)).exists()
 }
 
-/// Ends what a router left in the folder that died. Returns the number of packets that its programs have dropped, or
+/// Removes all files that a dead router has left in the folder, which ends its programs. Returns the number of packets that its programs have dropped, or
 /// `None` if it left nothing.
 ///
 /// # Errors
@@ -174,7 +174,7 @@ pub fn take_over(devices: &[String]) -> Option<u64> {
     (!counters.is_empty()).then(|| dropped(counters))
 }
 
-/// Ends the outliving of programs, because the router ends in order.
+/// Removes the files of this router, because it ends in order.
 pub fn end() {
     let Some(folder) = FOLDER.get() else { return };
     if let Some(opener) = opener::client() {
@@ -221,7 +221,7 @@ pub(crate) fn pin_counts(map: BorrowedFd<'_>, devices: u32) -> std::result::Resu
     rustix::fs::rename(folder.path.join(&new), folder.path.join(&name))
 }
 
-/// Ends the outliving of programs for the router that this process opens devices for.
+/// Removes the files of the router that this process opens devices for.
 pub(crate) fn end_for_router() {
     if let Some(folder) = FOLDER.get() {
         folder.end();
