@@ -9,7 +9,7 @@ use castanet_testkit::namespace::{inside_with_bpf, run};
 use castanet_testkit::until;
 use common::live_xdp::{add_host, ctl, detached, has_driver_xdp, number, router, settle, start_in_kernel};
 use common::{BINARY, Live, signal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// A mounted BPF file system, which is unmounted when this is dropped.
