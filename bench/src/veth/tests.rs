@@ -66,7 +66,7 @@ fn further_routers_get_columns_and_ratios() {
     let ratios: Vec<_> = text.lines().skip_while(|l| !l.trim_start().starts_with("ratio")).skip(1).collect();
     assert!(ratios[0].ends_with("0.85") && ratios[1].contains(" 1.70 "), "{text}");
     assert_eq!(report::csv(&r).lines().count(), 1 + 3 * r.points.len());
-    assert_eq!(svg(&r).matches("<polyline").count(), 4);
+    assert_eq!(svg(&r, "A & B").matches("<polyline").count(), 4);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn programs_are_beside_the_table() {
     assert_eq!(json["castanet-xdp"]["net_ns"], 50.0);
     assert_eq!(json[FORWARDER]["stayed"], serde_json::Value::Null);
     // Six routers have two rows of legends.
-    assert!(svg(&r).contains("y=\"40\""), "{}", svg(&r));
+    assert!(svg(&r, "A & B").contains("y=\"40\""), "{}", svg(&r, "A & B"));
 }
 
 #[test]
@@ -163,8 +163,9 @@ fn csv_and_json_say_the_same() {
 
 #[test]
 fn pictures_stay_inside() {
-    let svg = svg(&results());
+    let svg = svg(&results(), "A & B");
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    assert!(svg.contains("<title>A &amp; B</title>"), "{svg}");
     // A line for each router, and one for a perfect router.
     assert_eq!(svg.matches("<polyline").count(), 3);
     assert_eq!(svg.matches("<circle").count(), 6);

@@ -6,7 +6,8 @@ mod routers;
 use super::results::Results;
 use castanet_bench::veth::{self, Generator, Settings, report};
 use clap::Args;
-use routers::{Driver, Task, contenders};
+use clap::builder::ArgPredicate;
+use routers::{Driver, Figure, Task, contenders};
 
 /// Introductory text of `--help`.
 pub const ABOUT: &str = "Measures the forwarding rate against the offered rate, of a router and of the kernel's router.
@@ -59,6 +60,7 @@ pub const EXAMPLES: &str = "Examples:
   castanet bench veth --shield --driver packet,af-xdp --task forward
   castanet bench veth --shield --driver xdp --pairs 1,2,3,4
   castanet bench veth --shield --driver xdp --task route,firewall
+  castanet bench veth --shield --figure tocs-17 --svg figure-17.svg
   castanet bench veth my-router.click
 
 Your own configuration can use the devices `in` (10.0.0.1/24) and `out` (10.0.1.1/24). Packets go from 10.0.0.2 to 10.0.1.2. \
@@ -110,7 +112,8 @@ pub struct Veth {
         value_name = "DRIVERS",
         conflicts_with = "file",
         value_delimiter = ',',
-        default_value = "packet"
+        default_value = "packet",
+        default_value_if("figure", ArgPredicate::IsPresent, "packet,af-xdp,xdp")
     )]
     pub drivers: Vec<Driver>,
     /// The task of Castanet's routers: `route` as the IP router, `firewall`: route, behind a firewall of 17 rules, `forward` all
@@ -121,6 +124,7 @@ pub struct Veth {
         value_name = "TASKS",
         value_delimiter = ',',
         default_value = "route",
+        default_value_if("figure", "sosp-15", "forward,route"),
         conflicts_with_all = ["file", "burden"]
     )]
     pub tasks: Vec<Task>,
@@ -135,6 +139,11 @@ pub struct Veth {
         value_parser = clap::value_parser!(u8).range(1..=4)
     )]
     pub pairs: Vec<u8>,
+    /// Choose drivers and tasks for a figure of a paper, unless --driver or --task chooses others: `tocs-17` (TOCS 2000,
+    /// Figure 17: the IP router) or `sosp-15` (SOSP 1999, Figure 15: beside it a router that only forwards). The drawing gets the
+    /// title of the figure.
+    #[arg(long, value_enum, value_name = "FIGURE", conflicts_with = "file")]
+    pub figure: Option<Figure>,
     #[command(flatten)]
     pub results: Results,
 }
@@ -175,7 +184,7 @@ pub fn main(a: &Veth) -> Result<(), String> {
     })?;
     a.results.show(
         || report::csv(&results),
-        || veth::svg(&results),
+        || veth::svg(&results, Figure::title(a.figure)),
         || report::json(&results),
         || report::table(&results),
     )

@@ -30,6 +30,32 @@ pub enum Task {
     Receive,
 }
 
+/// A figure of a paper that the measurement can draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Figure {
+    /// TOCS 2000, Figure 17.
+    #[value(name = "tocs-17")]
+    Tocs17,
+    /// SOSP 1999, Figure 15.
+    #[value(name = "sosp-15")]
+    Sosp15,
+}
+
+impl Figure {
+    /// The title of the drawing, for a figure or for none.
+    pub fn title(figure: Option<Figure>) -> &'static str {
+        match figure {
+            None => "Forwarded against offered rate",
+            Some(Figure::Tocs17) => {
+                "TOCS 2000, Figure 17: forwarding rate of the IP router against the input rate"
+            }
+            Some(Figure::Sosp15) => {
+                "SOSP 1999, Figure 15: forwarding rate against the input rate, of the IP router and of simple forwarding"
+            }
+        }
+    }
+}
+
 /// The firewall of 17 rules.
 const FIREWALL: &str = include_str!("../../../../../conf/firewall.click");
 /// Its hosts and its last rule but one, and what they are in the measurement: the receiver is the bastion host, and the packets of
@@ -322,6 +348,28 @@ mod tests {
         );
         let both = made("--task forward,receive --pairs 1,2");
         assert_eq!(both[3], want("castanet-receive-4-interfaces", 2, Some("castanet-receive-2-interfaces")));
+    }
+
+    #[test]
+    fn figures_choose_what_is_not_given() {
+        let chosen = |line: &str| {
+            let a = parse(line).unwrap();
+            (a.drivers, a.tasks)
+        };
+        let (all, one) = (vec![Driver::Packet, Driver::AfXdp, Driver::Xdp], vec![Driver::Packet]);
+        let both = vec![Task::Forward, Task::Route];
+        assert_eq!(chosen(""), (one.clone(), vec![Task::Route]));
+        assert_eq!(chosen("--figure tocs-17"), (all.clone(), vec![Task::Route]));
+        assert_eq!(chosen("--figure sosp-15"), (all.clone(), both.clone()));
+        assert_eq!(chosen("--figure sosp-15 --driver packet"), (one, both));
+        assert_eq!(chosen("--task firewall --figure sosp-15"), (all, vec![Task::Firewall]));
+        for (line, what) in [("--figure tocs-18", "invalid value"), ("x.click --figure tocs-17", "cannot be")]
+        {
+            let error = parse(line).err().unwrap_or_default();
+            assert!(error.contains(what), "{line}: {error}");
+        }
+        let titles = [None, Some(Figure::Tocs17), Some(Figure::Sosp15)].map(Figure::title);
+        assert!(titles[1].contains("Figure 17") && titles[2].contains("Figure 15"), "{titles:?}");
     }
 
     #[test]
