@@ -10,15 +10,17 @@
 //! path, so they and the generator share one CPU, as the kernel's router does.
 
 pub mod beside;
+mod compare;
 pub mod generator;
 pub mod part;
 mod plot;
 pub mod report;
 pub(crate) mod world;
 
+pub use compare::Compared;
 pub use generator::Generator;
 pub use plot::svg;
-pub use world::{ADDRESSES, NEXT_HOP, RECEIVER};
+pub use world::{ADDRESSES, NEXT_HOP, RECEIVER, interfaces};
 
 use crate::fig8::Spread;
 use beside::executed::{self, Length};
@@ -85,6 +87,10 @@ pub struct Contender {
     pub way: Way,
     /// It forwards one of this number of packets, and drops the others.
     pub share: u32,
+    /// The number of its pairs of interfaces (see [`interfaces`]). Packets cross the first pair; the others are idle.
+    pub pairs: usize,
+    /// The name of the router that it is compared with, besides the kernel's.
+    pub base: Option<String>,
 }
 
 /// How a router forwards.
@@ -209,6 +215,8 @@ pub struct Results {
     pub capacities: Vec<Capacity>,
     /// The programs that the driver of a device runs.
     pub programs: Vec<Program>,
+    /// Comparisons of Castanet's routers with each other.
+    pub compared: Vec<Compared>,
     /// Notes for the reader.
     pub notes: Vec<String>,
 }
@@ -323,7 +331,7 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
     for (c, rate) in capacities.iter_mut().zip(loss_free) {
         c.loss_free = rate;
     }
-    let mut programs = count_runs(&mut world, settings, seconds)?;
+    let (mut programs, compared) = count_runs(&mut world, settings, seconds)?;
     for (who, (name, before)) in names.iter().zip(before).enumerate() {
         let (Some(before), Some(after)) = (before, world.redirected(who)?) else { continue };
         let arrived = after.arrived.saturating_sub(before.arrived);
@@ -360,6 +368,7 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
         points,
         capacities,
         programs,
+        compared,
         notes,
     })
 }
@@ -391,7 +400,11 @@ fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Resu
 
 /// Measures the running times of programs with the kernel's statistics, at the maximum rate. Each round measures every
 /// program once.
-fn count_runs(world: &mut World, settings: &Settings, seconds: f64) -> Result<Vec<Program>, String> {
+fn count_runs(
+    world: &mut World,
+    settings: &Settings,
+    seconds: f64,
+) -> Result<(Vec<Program>, Vec<Compared>), String> {
     let mut counters = Vec::new();
     for (i, router) in settings.routers.iter().enumerate().filter(|(_, r)| r.way.is_program()) {
         counters.push((i + 1, router, world.count_runs(i + 1)?, Vec::new()));
@@ -405,13 +418,15 @@ fn count_runs(world: &mut World, settings: &Settings, seconds: f64) -> Result<Ve
             times.push(after.1.saturating_sub(before.1) as f64 / runs.max(1) as f64);
         }
     }
+    let times = |name: &str| counters.iter().find(|c| c.1.name == name).map(|c| c.3.as_slice());
+    let compared = compare::all(&settings.routers, times);
     let program = |(_, router, _, times): (usize, &Contender, _, Vec<f64>)| Program {
         name: router.name.clone(),
         time: Spread::of(times),
         length: router.way.length(settings.length),
         stayed: None,
     };
-    Ok(counters.into_iter().map(program).collect())
+    Ok((counters.into_iter().map(program).collect(), compared))
 }
 
 /// Finds the highest loss-free rate of each router by bisection, from 0 up to its rate in `most`. A rate passes if at

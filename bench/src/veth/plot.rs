@@ -9,19 +9,15 @@ const COLORS: [&str; 7] = ["#c9a227", "#2f6f8f", "#9c3d54", "#4f7a3a", "#6b5b95"
 /// The number of legends in a row.
 const LEGENDS: usize = 3;
 
-/// Draws forwarded against offered rates, in thousands of packets per second.
-pub fn svg(r: &Results) -> String {
+/// Draws forwarded against offered rates, in thousands of packets per second, with this title.
+pub fn svg(r: &Results, title: &str) -> String {
     let cells = || r.points.iter().flat_map(|p| &p.cells);
     let across = cells().map(|c| c.offered / 1e3).fold(1.0, f64::max) * 1.02;
     let up = cells().map(|c| c.forwarded.max / 1e3).fold(1.0, f64::max) * 1.08;
     let rows = r.names.len().div_ceil(LEGENDS).max(1);
     let chart =
         Chart { left: 70.0, top: 30.0 + 20.0 * rows as f64, width: 560.0, height: 380.0, most: (across, up) };
-    let mut out = chart::open(
-        "Forwarded against offered rate",
-        chart.left + chart.width + 30.0,
-        chart.top + chart.height + 60.0,
-    );
+    let mut out = chart::open(title, chart.left + chart.width + 30.0, chart.top + chart.height + 60.0);
     chart.axes(
         &mut out,
         "offered (thousands of packets a second)",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Formats results as a table, CSV or JSON.
 
-use super::{Cell, DROP, FORWARDER, Results};
+use super::{Cell, DROP, FORWARDER, Results, compare};
 use crate::fig8::Spread;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -19,21 +19,25 @@ pub fn table(r: &Results) -> String {
         "",
     );
     // Writing to a string cannot fail, so the results of `write!` in this function are ignored.
-    for name in &r.names {
-        let _ = write!(out, "  {name:^27}");
+    // Three numbers stand below each name. A longer name widens its column.
+    let widths = || r.names.iter().map(|name| name.len().max(27));
+    for (name, width) in r.names.iter().zip(widths()) {
+        let _ = write!(out, "  {name:^width$}");
     }
     let _ = write!(out, "\n{:>9}", "offered");
-    for _ in &r.names {
-        let _ = write!(out, "  {:>9}  {:>7}  {:>7}", "forwarded", "lost", "ns");
+    for width in widths() {
+        let width = width - 18;
+        let _ = write!(out, "  {:>width$}  {:>7}  {:>7}", "forwarded", "lost", "ns");
     }
     out.push('\n');
     for p in &r.points {
         let offered = if p.asked > 0.0 { format!("{:.1}", p.asked / 1e3) } else { "flood".into() };
         let _ = write!(out, "{offered:>9}");
-        for c in &p.cells {
+        for (c, width) in p.cells.iter().zip(widths()) {
+            let width = width - 18;
             let _ = write!(
                 out,
-                "  {:>9.1}  {:>6.2}%  {:>7.0}",
+                "  {:>width$.1}  {:>6.2}%  {:>7.0}",
                 c.forwarded.median / 1e3,
                 c.lost * 100.0,
                 c.cpu.median
@@ -75,6 +79,7 @@ pub fn table(r: &Results) -> String {
         );
     }
     programs(r, &mut out);
+    out.push_str(&compare::table(r));
     let _ = writeln!(
         out,
         "\nloss-free: at most {}% lost; overload: the greatest rate offered, and what is forwarded then",
@@ -156,18 +161,19 @@ fn programs(r: &Results, out: &mut String) {
 /// CSV with a header: one line for each rate and router.
 pub fn csv(r: &Results) -> String {
     let mut out = String::from(
-        "router,asked,offered,forwarded,forwarded_min,forwarded_max,lost,cpu_ns,cpu_ns_min,cpu_ns_max,run_ns,executed\n",
+        "router,asked,offered,forwarded,forwarded_min,forwarded_max,lost,cpu_ns,cpu_ns_min,cpu_ns_max,run_ns,executed,peak,loss_free\n",
     );
     for (who, name) in r.names.iter().enumerate() {
         let program = r.programs.iter().find(|p| p.name == *name);
         let time = program.map_or(String::new(), |p| format!("{:.1}", p.time.median));
         let executed = program.and_then(|p| p.length).map_or(String::new(), |l| l.executed.to_string());
+        let capacity = r.capacities.get(who).copied().unwrap_or_default();
         for p in &r.points {
             let c = p.cells.get(who).copied().unwrap_or_default();
             let (forwarded, cpu) = (c.forwarded, c.cpu);
             let _ = writeln!(
                 out,
-                "{name},{:.0},{:.0},{:.0},{:.0},{:.0},{:.6},{:.1},{:.1},{:.1},{time},{executed}",
+                "{name},{:.0},{:.0},{:.0},{:.0},{:.0},{:.6},{:.1},{:.1},{:.1},{time},{executed},{:.0},{:.0}",
                 p.asked,
                 c.offered,
                 forwarded.median,
@@ -176,7 +182,9 @@ pub fn csv(r: &Results) -> String {
                 c.lost,
                 cpu.median,
                 cpu.min,
-                cpu.max
+                cpu.max,
+                capacity.peak,
+                capacity.loss_free
             );
         }
     }
@@ -209,6 +217,7 @@ pub fn json(r: &Results) -> Value {
         json!({
             "peak": c.peak,
             "loss_free": c.loss_free,
+            "loss_free_of_peak": c.loss_free / c.peak.max(1.0),
             "overload": { "offered": c.overload, "forwarded": c.survives },
             "cpu_ns": c.cpu,
         })
@@ -237,6 +246,7 @@ pub fn json(r: &Results) -> Value {
         "points": points.collect::<Vec<_>>(),
         "capacities": capacities,
         "programs": programs,
+        "compared": compare::json(r),
         "notes": r.notes,
     } })
 }

@@ -31,6 +31,7 @@ fn results() -> Results {
             })
             .into(),
         programs: Vec::new(),
+        compared: Vec::new(),
         notes: vec!["mind the gap".into()],
     }
 }
@@ -65,7 +66,7 @@ fn further_routers_get_columns_and_ratios() {
     let ratios: Vec<_> = text.lines().skip_while(|l| !l.trim_start().starts_with("ratio")).skip(1).collect();
     assert!(ratios[0].ends_with("0.85") && ratios[1].contains(" 1.70 "), "{text}");
     assert_eq!(report::csv(&r).lines().count(), 1 + 3 * r.points.len());
-    assert_eq!(svg(&r).matches("<polyline").count(), 4);
+    assert_eq!(svg(&r, "A & B").matches("<polyline").count(), 4);
 }
 
 #[test]
@@ -90,12 +91,61 @@ fn programs_are_beside_the_table() {
     assert_eq!(words[0], "castanet-xdp");
     assert_eq!(words[5..8], ["130", "800", "99.99%"]);
     assert_eq!(words[words.len() - 3..], ["8.23", "50.0", "1.67"]);
-    assert!(report::csv(&r).lines().any(|l| l.starts_with("castanet-xdp,") && l.ends_with(",40.0,130")));
+    assert!(report::csv(&r).lines().any(|l| l.starts_with("castanet-xdp,") && l.contains(",40.0,130,")));
     let json = &report::json(&r)["veth"]["programs"];
     assert_eq!(json["castanet-xdp"]["net_ns"], 50.0);
     assert_eq!(json[FORWARDER]["stayed"], serde_json::Value::Null);
     // Six routers have two rows of legends.
-    assert!(svg(&r).contains("y=\"40\""), "{}", svg(&r));
+    assert!(svg(&r, "A & B").contains("y=\"40\""), "{}", svg(&r, "A & B"));
+}
+
+#[test]
+fn routers_are_compared_with_each_other() {
+    let mut r = results();
+    assert_eq!(compare::table(&r), "");
+    let names = ["castanet-xdp-route", "castanet-xdp-firewall-8-interfaces"];
+    for (name, executed) in names.into_iter().zip([130, 195]) {
+        r.names.push(name.into());
+        r.capacities.push(Capacity { peak: 65.0 * executed as f64, loss_free: 130.0, ..Capacity::default() });
+        r.points.iter_mut().for_each(|p| p.cells.push(p.cells[1]));
+        let length = Some(Length { instructions: 800, executed });
+        r.programs.push(Program { name: name.into(), length, ..Program::default() });
+    }
+    let router = |name: &str, base: Option<&str>| Contender {
+        name: name.into(),
+        way: Way::Drop,
+        share: 1,
+        pairs: 1,
+        base: base.map(Into::into),
+    };
+    let routers = [router(names[0], None), router(names[1], Some(names[0]))];
+    let times = |name: &str| Some(if name == names[0] { &[20.0][..] } else { &[30.0] });
+    r.compared = compare::all(&routers, times);
+    assert_eq!(r.compared.len(), 1);
+    let text = report::table(&r);
+    let line = text.lines().find(|l| l.contains("10.0 (10.0 to 10.0)")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[..4], [names[1], names[0], "1.50", "1.00"]);
+    assert_eq!(words[4..], ["10.0", "(10.0", "to", "10.0)", "1.50", "(1.50", "to", "1.50)", "+65", "1.50"]);
+    // The name is wider than its column, and the columns align all the same.
+    let rates: Vec<&str> = text.lines().skip(4).take(4).collect();
+    assert!(rates.iter().all(|l| l.len() == rates[0].len()), "{text}");
+    let json = &report::json(&r)["veth"]["compared"][0];
+    assert_eq!((&json["executed_ratio"], &json["run_ns_more"]["median"]), (&1.5.into(), &10.0.into()));
+    // Without times, as for routers that are not programs, the rates remain.
+    r.compared = compare::all(&routers, |_| None);
+    assert!(
+        compare::table(&r).contains("1.50       1.00                         -"),
+        "{}",
+        compare::table(&r)
+    );
+}
+
+#[test]
+fn pairs_have_interfaces() {
+    assert_eq!(interfaces(0), ADDRESSES.map(|(d, a)| (d.to_string(), a.to_string())));
+    let four = interfaces(4);
+    assert_eq!((four.len(), four[7].0.as_str(), four[7].1.as_str()), (8, "out4", "10.0.7.1/24"));
 }
 
 #[test]
@@ -105,7 +155,7 @@ fn csv_and_json_say_the_same() {
     assert_eq!(csv.lines().count(), 1 + 2 * r.points.len());
     assert_eq!(
         csv.lines().nth(6),
-        Some("castanet,0,1900000,780000,702000,858000,0.589474,1234.4,1230.0,1240.0,,")
+        Some("castanet,0,1900000,780000,702000,858000,0.589474,1234.4,1230.0,1240.0,,,800000,720000")
     );
     assert_eq!(json["veth"]["points"][2]["routers"]["castanet"]["forwarded"]["median"], 780_000.0);
     assert_eq!(json["veth"]["capacities"]["kernel"]["peak"], 940_000.0);
@@ -113,8 +163,9 @@ fn csv_and_json_say_the_same() {
 
 #[test]
 fn pictures_stay_inside() {
-    let svg = svg(&results());
+    let svg = svg(&results(), "A & B");
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    assert!(svg.contains("<title>A &amp; B</title>"), "{svg}");
     // A line for each router, and one for a perfect router.
     assert_eq!(svg.matches("<polyline").count(), 3);
     assert_eq!(svg.matches("<circle").count(), 6);
@@ -129,7 +180,13 @@ fn trials_fill_the_time() {
     let mut s = Settings {
         program: PathBuf::new(),
         part: Vec::new(),
-        routers: vec![Contender { name: "castanet".into(), way: Way::Sockets, share: 1 }],
+        routers: vec![Contender {
+            name: "castanet".into(),
+            way: Way::Sockets,
+            share: 1,
+            pairs: 1,
+            base: None,
+        }],
         seconds: 30.0,
         points: 10,
         rounds: 3,

@@ -14,7 +14,7 @@ const DRAIN: Duration = Duration::from_secs(2);
 
 /// The Ethernet address of one end of a router's link.
 fn ether(router: usize, link: usize, end: usize) -> String {
-    format!("02:00:00:0{router}:0{link}:0{end}")
+    format!("02:00:00:{router:02x}:{link:02x}:{end:02x}")
 }
 
 /// The name of the devices of sender and receiver for a router.
@@ -30,6 +30,20 @@ pub const RECEIVER: &str = "10.0.1.2";
 pub(super) const SENDER: &str = "10.0.0.2";
 /// The routers' addresses on their devices, `in` and `out`.
 pub const ADDRESSES: [(&str, &str); 2] = [("in", "10.0.0.1/24"), ("out", "10.0.1.1/24")];
+
+/// The devices of one pair of interfaces, counted from 1. Packets arrive at the first device and leave by the second.
+fn pair(number: usize) -> [String; 2] {
+    ["in", "out"].map(|name| if number < 2 { name.to_string() } else { format!("{name}{number}") })
+}
+
+/// The interfaces of a router with this number of pairs: devices and addresses. Those of the first pair are [`ADDRESSES`].
+pub fn interfaces(pairs: usize) -> Vec<(String, String)> {
+    let of_pair = |number: usize| {
+        let subnets = [2 * number - 2, 2 * number - 1];
+        pair(number).into_iter().zip(subnets.map(|subnet| format!("10.0.{subnet}.1/24")))
+    };
+    (1..=pairs.max(1)).flat_map(of_pair).collect()
+}
 
 /// The processes of a measurement.
 pub struct World {
@@ -72,9 +86,22 @@ pub(crate) fn join(
     launcher: &Launcher,
     router: &Process,
     (number, name): (usize, &str),
+    ends: [&Process; 2],
+) -> Result<(), String> {
+    join_pair(launcher, router, (number, name), 1, ends)
+}
+
+/// Connects one pair of devices of a router to the sender and the receiver.
+fn join_pair(
+    launcher: &Launcher,
+    router: &Process,
+    (number, name): (usize, &str),
+    number_of_pair: usize,
     [sender, receiver]: [&Process; 2],
 ) -> Result<(), String> {
-    for (link, end, device) in [(1, sender, "in"), (2, receiver, "out")] {
+    let [first, second] = pair(number_of_pair);
+    let link = 2 * number_of_pair - 1;
+    for (link, end, device) in [(link, sender, &first), (link + 1, receiver, &second)] {
         let make = format!(
             "link add name {name} address {} type veth peer name {device} address {} netns {}",
             ether(number, link, 2),
@@ -83,7 +110,7 @@ pub(crate) fn join(
         );
         launcher.ip(end, &[make, format!("link set {name} up")])?;
     }
-    launcher.ip(router, &["link set in up".into(), "link set out up".into()])
+    launcher.ip(router, &[format!("link set {first} up"), format!("link set {second} up")])
 }
 
 /// The packets through one router: the process that sends them, and the device at which they arrive.
@@ -229,6 +256,13 @@ impl World {
         let hosts: Vec<&Process> = std::iter::once(&kernel).chain(&others).collect();
         for (number, router) in hosts.iter().enumerate() {
             join(&launcher, router, (number, &device(number)), [&sender, &receiver])?;
+        }
+        // The further pairs of a router carry no packets, but its devices exist and are up.
+        for (number, (host, router)) in (1..).zip(others.iter().zip(&settings.routers)) {
+            for idle in 2..=router.pairs {
+                let name = format!("to{number}p{idle}");
+                join_pair(&launcher, host, (number, &name), idle, [&sender, &receiver])?;
+            }
         }
         let mut lines = Vec::new();
         for (device, address) in ADDRESSES {

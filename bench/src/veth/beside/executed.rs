@@ -77,11 +77,20 @@ pub fn drop() -> Length {
     Length { instructions: all.len(), executed: all.len() as u64 }
 }
 
+/// Adds the Ethernet address 0 to each device of an AddressInfo.
+fn with_ether(configuration: &str) -> String {
+    let parts = configuration.split_once("AddressInfo(").and_then(|(before, rest)| {
+        let (addresses, after) = rest.split_once(')')?;
+        Some((before, addresses, after))
+    });
+    let Some((before, addresses, after)) = parts else { return configuration.into() };
+    let addresses: Vec<String> = addresses.split(',').map(|a| format!("{a} 0:0:0:0:0:0")).collect();
+    format!("{before}AddressInfo({}){after}", addresses.join(","))
+}
+
 /// Compiles the program of a configuration for the device `in`, without the device. The elements find its address to be 0.
 fn programs(configuration: &str) -> Result<Programs, String> {
-    let fixed = configuration
-        .replace("AddressInfo(in 10.0.0.1/24,", "AddressInfo(in 10.0.0.1/24 0:0:0:0:0:0,")
-        .replace("out 10.0.1.1/24);", "out 10.0.1.1/24 0:0:0:0:0:0);");
+    let fixed = with_ether(configuration);
     let loaded = Loaded::from_text("router", fixed.as_bytes(), &Vec::new(), Arc::new(Registry::new()));
     let (loaded, _) = loaded.map_err(|e| e.to_string())?;
     let (_, programs) = compile(loaded.graph, &*loaded.classes).ok_or("the configuration has errors")?;
@@ -133,6 +142,16 @@ pub fn compiled(configuration: &str, length: usize) -> Result<Length, String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn devices_get_addresses() {
+        let text = "a :: AddressInfo(in 10.0.0.1/24,\n  out 10.0.1.1/24);\nIdle;";
+        assert_eq!(
+            with_ether(text),
+            "a :: AddressInfo(in 10.0.0.1/24 0:0:0:0:0:0,\n  out 10.0.1.1/24 0:0:0:0:0:0);\nIdle;"
+        );
+        assert_eq!(with_ether("Idle;"), "Idle;");
+    }
 
     #[test]
     fn programs_are_as_long_as_they_are() {

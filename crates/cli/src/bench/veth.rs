@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet bench veth`: compares Castanet's router between two devices with the kernel's router.
 
+mod routers;
+
 use super::results::Results;
-use castanet_bench::veth::{
-    self, ADDRESSES, Contender, DROP, FORWARDER, Generator, NEXT_HOP, RECEIVER, SOCKETS, Settings, Way,
-    report,
-};
-use clap::{Args, ValueEnum};
+use castanet_bench::veth::{self, Generator, Settings, report};
+use clap::Args;
+use clap::builder::ArgPredicate;
+use routers::{Driver, Figure, Task, contenders};
 
 /// Introductory text of `--help`.
 pub const ABOUT: &str = "Measures the forwarding rate against the offered rate, of a router and of the kernel's router.
@@ -43,6 +44,10 @@ A further table shows for each program:
   stayed     the share of forwarded packets that did not leave the kernel
   net        ns of a packet in the flood, without those of xdp-drop, and the ratio to that of xdp-forwarder
 
+Several tasks or numbers of pairs (--task route,firewall; --pairs 1,4) are measured in one run, alternately. One more table compares \
+each router with that of the first task, or of the fewest pairs: the ratio of the rates, and for programs the ns and instructions \
+that they take more.
+
 Behind programs, and then also behind the kernel's router, the receiver drops packets by a program, which is cheaper. With \
 --task forward, af-xdp-bare forwards by the same AF_XDP sockets as --driver af-xdp, but without a router.";
 
@@ -53,6 +58,9 @@ pub const EXAMPLES: &str = "Examples:
   castanet bench veth --shield --burden 100
   castanet bench veth --shield --driver packet,af-xdp,xdp
   castanet bench veth --shield --driver packet,af-xdp --task forward
+  castanet bench veth --shield --driver xdp --pairs 1,2,3,4
+  castanet bench veth --shield --driver xdp --task route,firewall
+  castanet bench veth --shield --figure tocs-17 --svg figure-17.svg
   castanet bench veth my-router.click
 
 Your own configuration can use the devices `in` (10.0.0.1/24) and `out` (10.0.1.1/24). Packets go from 10.0.0.2 to 10.0.1.2. \
@@ -104,60 +112,40 @@ pub struct Veth {
         value_name = "DRIVERS",
         conflicts_with = "file",
         value_delimiter = ',',
-        default_value = "packet"
+        default_value = "packet",
+        default_value_if("figure", ArgPredicate::IsPresent, "packet,af-xdp,xdp")
     )]
     pub drivers: Vec<Driver>,
-    /// The task of Castanet's routers: `route` as the IP router, `forward` all packets from one device to the other, or `receive`:
-    /// discard all packets but one of 64, which is forwarded and stands for all.
-    #[arg(long, value_enum, default_value = "route", conflicts_with_all = ["file", "burden"])]
-    pub task: Task,
+    /// The task of Castanet's routers: `route` as the IP router, `firewall`: route, behind a firewall of 17 rules, `forward` all
+    /// packets from one device to the other, or `receive`: discard all packets but one of 64, which is forwarded and stands
+    /// for all. Each of several tasks is a router of its own, and is compared with the first.
+    #[arg(
+        long = "task",
+        value_name = "TASKS",
+        value_delimiter = ',',
+        default_value = "route",
+        default_value_if("figure", "sosp-15", "forward,route"),
+        conflicts_with_all = ["file", "burden"]
+    )]
+    pub tasks: Vec<Task>,
+    /// The number of pairs of interfaces of Castanet's routers. Packets cross one pair; the others are idle. Each of several
+    /// numbers makes a router of its own, which is compared with the smallest.
+    #[arg(
+        long,
+        value_name = "NUMBERS",
+        conflicts_with = "file",
+        value_delimiter = ',',
+        default_value = "1",
+        value_parser = clap::value_parser!(u8).range(1..=4)
+    )]
+    pub pairs: Vec<u8>,
+    /// Choose drivers and tasks for a figure of a paper, unless --driver or --task chooses others: `tocs-17` (TOCS 2000,
+    /// Figure 17: the IP router) or `sosp-15` (SOSP 1999, Figure 15: beside it a router that only forwards). The drawing gets the
+    /// title of the figure.
+    #[arg(long, value_enum, value_name = "FIGURE", conflicts_with = "file")]
+    pub figure: Option<Figure>,
     #[command(flatten)]
     pub results: Results,
-}
-
-/// How a router receives and sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Driver {
-    /// Packet sockets.
-    Packet,
-    /// AF_XDP sockets.
-    AfXdp,
-    /// The kernel, as far as possible.
-    Xdp,
-}
-
-/// The task of a router.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Task {
-    /// It is the IP router.
-    Route,
-    /// It forwards all packets from one device to the other.
-    Forward,
-    /// It discards all packets but one of [`FLOWS`].
-    Receive,
-}
-
-/// The number of flows of the generator. They differ in the last byte of their source port, which counts from 0.
-const FLOWS: u32 = 64;
-
-impl Driver {
-    /// The name of the router in the results.
-    fn router(self) -> &'static str {
-        match self {
-            Driver::Packet => "castanet",
-            Driver::AfXdp => "castanet-af-xdp",
-            Driver::Xdp => "castanet-xdp",
-        }
-    }
-    /// The options of FromDevice and ToDevice.
-    fn options(self, shield: bool) -> [&'static str; 2] {
-        match self {
-            // With METHOD XDP the host sees no frames, whether --shield is given or not.
-            Driver::AfXdp | Driver::Xdp => [", SNIFFER false, METHOD XDP", ", METHOD XDP"],
-            Driver::Packet if shield => [", SNIFFER false", ""],
-            Driver::Packet => ["", ""],
-        }
-    }
 }
 
 /// Arguments of a helper process of a measurement.
@@ -178,63 +166,6 @@ pub(super) fn processors(text: &str) -> Result<[usize; 2], String> {
     both.filter(|p| p.iter().all(|n| *n < 1024)).ok_or_else(|| "expected two numbers, as in 0,1".to_string())
 }
 
-/// Returns the configuration for a task.
-fn configuration(a: &Veth, driver: Driver) -> Result<String, String> {
-    let [from, to] = driver.options(a.shield);
-    match a.task {
-        Task::Route => router(a, driver),
-        Task::Forward => Ok(format!("FromDevice(in{from}) -> Queue -> ToDevice(out{to});\n")),
-        Task::Receive => Ok(format!(
-            "FromDevice(in{from}) -> flow :: Classifier(35/00, -) -> Queue -> ToDevice(out{to});\nflow [1] -> Discard;\n"
-        )),
-    }
-}
-
-/// The routers to measure.
-fn contenders(a: &Veth) -> Result<Vec<Contender>, String> {
-    let contender = |name: &str, way, share| Contender { name: name.into(), way, share };
-    let castanet = |driver: Driver, configuration, share| {
-        let in_kernel = driver == Driver::Xdp;
-        contender(driver.router(), Way::Castanet { configuration, in_kernel }, share)
-    };
-    if let Some(file) = &a.file {
-        let source = crate::load::Source::file(file, Vec::new())?;
-        let text = castanet_lang::bytes::decode_vec(source.bytes);
-        return Ok(vec![castanet(Driver::Packet, text, 1)]);
-    }
-    let mut drivers = a.drivers.clone();
-    drivers.dedup();
-    let share = if a.task == Task::Receive { FLOWS } else { 1 };
-    let all = drivers.iter().map(|d| Ok(castanet(*d, configuration(a, *d)?, share)));
-    let mut all = all.collect::<Result<Vec<Contender>, String>>()?;
-    if a.task == Task::Route && drivers.contains(&Driver::Xdp) {
-        all.push(contender(FORWARDER, Way::Forwarder, 1));
-        all.push(contender(DROP, Way::Drop, 1));
-    }
-    if a.task == Task::Forward && drivers.contains(&Driver::AfXdp) {
-        all.push(contender(SOCKETS, Way::Sockets, 1));
-    }
-    Ok(all)
-}
-
-/// Returns the configuration of `castanet new ip-router`, with a script that refreshes the ARP entry of the
-/// next hop, because no host answers ARP.
-fn router(a: &Veth, driver: Driver) -> Result<String, String> {
-    const CHECK: &str = "CheckIPHeader(INTERFACES $OURS)";
-    let mut router = crate::new::ip_router(&ADDRESSES, a.shield)?;
-    if a.burden > 0 {
-        let more = " -> CheckIPHeader".repeat(a.burden.into());
-        router = router.replace(CHECK, &format!("{CHECK}{more}"));
-    }
-    let [was, _] = Driver::Packet.options(a.shield);
-    let [from, to] = driver.options(a.shield);
-    router = router
-        .replace(&format!("FromDevice($dev{was})"), &format!("FromDevice($dev{from})"))
-        .replace("ToDevice($dev)", &format!("ToDevice($dev{to})"));
-    let known = format!("write interface2/arp.insert {RECEIVER} {NEXT_HOP}");
-    Ok(format!("{router}\nScript(label again, {known}, wait 20s, goto again);\n"))
-}
-
 /// Runs the benchmark, then prints the results and writes the requested files.
 pub fn main(a: &Veth) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
@@ -253,7 +184,7 @@ pub fn main(a: &Veth) -> Result<(), String> {
     })?;
     a.results.show(
         || report::csv(&results),
-        || veth::svg(&results),
+        || veth::svg(&results, Figure::title(a.figure)),
         || report::json(&results),
         || report::table(&results),
     )
@@ -262,70 +193,4 @@ pub fn main(a: &Veth) -> Result<(), String> {
 /// Runs a helper process.
 pub fn part(part: &Part) -> Result<(), String> {
     veth::part::run(&part.words)
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        veth: Veth,
-    }
-
-    fn parse(line: &str) -> Result<Veth, String> {
-        let words = std::iter::once("veth").chain(line.split_whitespace());
-        Line::try_parse_from(words).map(|l| l.veth).map_err(|e| e.to_string())
-    }
-
-    #[test]
-    fn what_is_asked_of_the_router_is_in_it() {
-        let plain = router(&parse("").unwrap(), Driver::Packet).unwrap();
-        assert!(!plain.contains("SNIFFER") && plain.matches("CheckIPHeader").count() == 1);
-        let more = router(&parse("--shield --burden 7").unwrap(), Driver::Packet).unwrap();
-        assert!(more.contains("FromDevice($dev, SNIFFER false)"));
-        assert_eq!(more.matches("CheckIPHeader").count(), 8);
-        for (line, driver) in [("", Driver::AfXdp), ("--shield", Driver::AfXdp), ("--shield", Driver::Xdp)] {
-            let xdp = router(&parse(line).unwrap(), driver).unwrap();
-            assert!(xdp.contains("FromDevice($dev, SNIFFER false, METHOD XDP)"), "{xdp}");
-            assert!(xdp.contains("ToDevice($dev, METHOD XDP)"), "{xdp}");
-        }
-        assert_eq!(parse("--driver packet,af-xdp").unwrap().drivers, [Driver::Packet, Driver::AfXdp]);
-        let names = |line: &str| -> Vec<String> {
-            contenders(&parse(line).unwrap()).unwrap().into_iter().map(|c| c.name).collect()
-        };
-        assert_eq!(names(""), ["castanet"]);
-        assert_eq!(
-            names("--driver packet,af-xdp,xdp"),
-            ["castanet", "castanet-af-xdp", "castanet-xdp", "xdp-forwarder", "xdp-drop"]
-        );
-        assert_eq!(
-            names("--driver packet,af-xdp --task forward"),
-            ["castanet", "castanet-af-xdp", "af-xdp-bare"]
-        );
-        let received = contenders(&parse("--driver af-xdp --task receive").unwrap()).unwrap();
-        assert_eq!((received.len(), received[0].share), (1, FLOWS));
-        for (line, what) in [
-            ("x.click --task receive", "cannot be used with"),
-            ("--burden 1 --task receive", "cannot be used with"),
-            ("x.click --driver packet", "cannot be used with"),
-            ("--driver dpdk", "invalid value 'dpdk'"),
-            ("x.click --shield", "cannot be used with"),
-            ("x.click --burden 1", "cannot be used with"),
-            ("--generator fast", "'fast' is not 'packet' or 'live'"),
-            ("--processors 1", "expected two numbers"),
-        ] {
-            let error = parse(line).err().unwrap_or_default();
-            assert!(error.contains(what), "{line}: {error}");
-        }
-        let text = router(&parse("").unwrap(), Driver::Xdp).unwrap();
-        let compiled = veth::beside::executed::compiled(&text, 60).unwrap();
-        let own = veth::beside::executed::forwarder(60).unwrap();
-        println!("{compiled:?}, by hand {own:?}");
-        assert!(compiled.executed < 4 * own.executed, "{compiled:?} {own:?}");
-        assert_eq!(parse("--generator live").unwrap().generator, Some(Generator::Live));
-    }
 }

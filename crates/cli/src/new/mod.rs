@@ -76,7 +76,7 @@ fn formatted(text: String) -> String {
 }
 
 /// Checks a configuration without access to devices. Returns the number of elements, and the errors.
-fn checked(text: &str) -> (usize, Vec<String>) {
+pub(crate) fn checked(text: &str) -> (usize, Vec<String>) {
     let source = Source::text("new", text, Vec::new());
     let loaded = load(&source, None, Unknown::Error);
     let n = loaded.graph.len();
