@@ -71,7 +71,7 @@ fn measures(b: &Bench, further: &[&str], last: bool) -> bool {
     }
     let csv = std::fs::read_to_string(b.path("t.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
-    assert!(csv.lines().all(|l| l.split(',').count() == 12), "{csv}");
+    assert!(csv.lines().all(|l| l.split(',').count() == 14), "{csv}");
     let svg = std::fs::read_to_string(b.path("t.svg")).unwrap();
     // Three lines: one for each router, and the ideal line.
     assert_eq!(svg.matches("<polyline").count(), 3);

@@ -201,6 +201,7 @@ fn programs_in_parts_go_on_too() {
         std::fs::write(&file, &text).unwrap();
         ctl(&second, &["swap", file.to_str().unwrap()]);
         assert_eq!(mounted.files(), all);
+        settle(&a, &second);
         kill(live);
         goes_on(&a);
     });
