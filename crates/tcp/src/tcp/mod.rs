@@ -24,8 +24,22 @@ pub const CLASSES: &[ClassDef] = &[
     element::<tcp_stack::TcpStack>(),
 ];
 
-/// The byte that TCPSource writes `n` bytes after position `from` of a connection. No power of two divides 251, so data that
-/// is moved shows.
-fn pattern(from: u64, n: usize) -> u8 {
-    ((from % 251 + n as u64 % 251) % 251) as u8
+/// The number of bytes after which the bytes of TCPSource repeat. No power of two divides it, so data that is moved shows.
+const PERIOD: usize = 251;
+
+/// The bytes of TCPSource from the start of a connection on.
+static BYTES: [u8; 64 * PERIOD] = {
+    let mut bytes = [0; 64 * PERIOD];
+    let mut at = 0;
+    while at < bytes.len() {
+        bytes[at] = (at % PERIOD) as u8;
+        at += 1;
+    }
+    bytes
+};
+
+/// Some of the bytes that TCPSource writes from a position of a connection on, at most `n`.
+fn pattern(from: u64, n: usize) -> &'static [u8] {
+    let bytes = BYTES.get((from % PERIOD as u64) as usize..).unwrap_or_default();
+    bytes.get(..n).unwrap_or(bytes)
 }

@@ -50,9 +50,15 @@ impl Application for Writing {
     fn run(&self, session: &mut Session, stream: &mut Stream<'_>) {
         stream.consume(usize::MAX);
         if stream.is_connected() {
-            let left = usize::try_from(self.limit.saturating_sub(session.written)).unwrap_or(usize::MAX);
-            let from = session.written;
-            session.written += stream.generate(left, |n| pattern(from, n)) as u64;
+            loop {
+                let left = usize::try_from(self.limit.saturating_sub(session.written)).unwrap_or(usize::MAX);
+                let bytes = pattern(session.written, left);
+                let written = stream.write(bytes);
+                session.written += written as u64;
+                if bytes.is_empty() || written < bytes.len() {
+                    break;
+                }
+            }
         }
         if stream.is_connected() && session.written >= self.limit {
             stream.close();
