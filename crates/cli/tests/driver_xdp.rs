@@ -91,7 +91,8 @@ fn large_programs_run_in_parts() {
         for arguments in [&[][..], &["--keep-privileges"]] {
             let live = start(&socket, arguments, &router());
             assert!(a.run("ping -c 1 -W 60 10.0.1.2").contains("1 received"));
-            // No packet is lost while the programs in parts replace others, and themselves.
+            // No packet is lost while the programs in parts replace others, and themselves, except those that are counted as drops because user
+            // level cannot keep up.
             let out = std::thread::scope(|s| {
                 let ping = s.spawn(|| a.run("ping -q -c 1000 -i 0.002 -W 60 10.0.1.2"));
                 for _ in 0..3 {
@@ -99,7 +100,12 @@ fn large_programs_run_in_parts() {
                 }
                 ping.join().unwrap()
             });
-            assert!(out.contains("1000 received"), "{out}");
+            let received: u64 =
+                out.split(", ").find_map(|w| w.strip_suffix(" received")?.parse().ok()).unwrap();
+            let ledger = ctl(&socket, &["read", "ledger"]);
+            let dropped: u64 =
+                ledger.lines().map(|l| l.split('\t').nth(5).unwrap().parse::<u64>().unwrap()).sum();
+            assert!(received + dropped >= 1000, "{out}{ledger}");
             settle(&a, &socket);
             let before = came_up(&socket);
             assert!(a.run("ping -q -c 10 -i 0.001 -t 77 -W 1 10.0.1.2 || true").contains(" 0 received"));
