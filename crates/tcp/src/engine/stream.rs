@@ -13,7 +13,7 @@ pub(super) struct Done {
     /// It has read or written, so there may be something to send.
     pub(super) moved: bool,
     pub(super) close: bool,
-    /// What it has written ends with urgent data.
+    /// The data that it has written ends with urgent data.
     pub(super) urgent: bool,
     pub(super) abort: bool,
 }

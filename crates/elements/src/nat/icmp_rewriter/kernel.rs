@@ -3,7 +3,7 @@
 
 use super::IcmpRewriter;
 use crate::nat::flow::RewriterKind;
-use crate::nat::rewriter::kernel::changed;
+use crate::nat::rewriter::kernel::{annotate_reply, changed};
 use crate::nat::store::copies::{COPIES, at};
 use castanet_element::InKernel;
 use castanet_element::kernel::{Arithmetic, Code, Label, Lowered, Operand, Size, Test, Value};
@@ -24,7 +24,7 @@ mod offset {
     pub const ICMP_CHECKSUM: i32 = 22;
     /// The quoted IP header.
     pub const QUOTE: i32 = 28;
-    /// What is quoted behind it: the ports, or the type of a ping.
+    /// The part that is quoted behind it: the ports, or the type of a ping.
     pub const TRANSPORT: i32 = 48;
     pub const PING_CHECKSUM: i32 = 50;
     pub const PING_ID: i32 = 52;
@@ -287,15 +287,8 @@ impl Lowering<'_, '_> {
     }
 
     fn annotate(&mut self, entry: Value) {
-        let Some(at) = self.reply_anno else { return };
-        let before = self.code.annotation(at, Size::Byte);
-        let value = self.code.compute(Arithmetic::Or, before, 0u32);
-        let forward = self.code.label();
-        let reply = self.code.load_entry(entry, at::REPLY, Size::Byte);
-        self.code.branch(reply, Test::Equal, 0u32, forward);
-        let own = self.code.load_entry(entry, at::ANNO, Size::Byte);
-        self.code.compute_into(value, Arithmetic::Or, own, 0u32);
-        self.code.bind(forward);
-        self.code.set_annotation(at, Size::Byte, value);
+        if let Some(at) = self.reply_anno {
+            annotate_reply(self.code, entry, at);
+        }
     }
 }

@@ -324,15 +324,20 @@ impl Lowering<'_, '_> {
             self.code.set_annotation(anno::DST_IP, Size::Word, to);
         }
         if let Some(at) = self.reply_anno {
-            let before = self.code.annotation(at, Size::Byte);
-            let value = self.code.compute(Arithmetic::Or, before, 0u32);
-            let forward = self.code.label();
-            let reply = self.code.load_entry(entry, at::REPLY, Size::Byte);
-            self.code.branch(reply, Test::Equal, 0u32, forward);
-            let own = self.code.load_entry(entry, at::ANNO, Size::Byte);
-            self.code.compute_into(value, Arithmetic::Or, own, 0u32);
-            self.code.bind(forward);
-            self.code.set_annotation(at, Size::Byte, value);
+            annotate_reply(self.code, entry, at);
         }
     }
+}
+
+/// Sets the annotation of packets in the reply direction, whose copies of flows say so.
+pub(in crate::nat) fn annotate_reply(code: &mut Code<'_>, entry: Value, at_anno: usize) {
+    let before = code.annotation(at_anno, Size::Byte);
+    let value = code.compute(Arithmetic::Or, before, 0u32);
+    let forward = code.label();
+    let reply = code.load_entry(entry, at::REPLY, Size::Byte);
+    code.branch(reply, Test::Equal, 0u32, forward);
+    let own = code.load_entry(entry, at::ANNO, Size::Byte);
+    code.compute_into(value, Arithmetic::Or, own, 0u32);
+    code.bind(forward);
+    code.set_annotation(at_anno, Size::Byte, value);
 }

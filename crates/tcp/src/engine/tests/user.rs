@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a user may ask for, and what a user is told: addresses and ports, codepoints, urgent data, peers that do not answer.
+//! Requests of users, and what they are told: addresses and ports, codepoints, urgent data, peers that do not answer.
 
 use super::defence::segment;
 use super::*;
 use crate::engine::CallError;
 
-/// What a user was told, each time that it ran: the urgent bytes, and whether the peer does not answer.
+/// The reports to a user, each time that it ran: the urgent bytes, and whether the peer does not answer.
 type Seen = Arc<Mutex<Vec<(usize, bool)>>>;
 
 /// Two engines whose users only note what they are told.
