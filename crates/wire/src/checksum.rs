@@ -68,14 +68,10 @@ impl Lanes {
     }
 }
 
+#[inline]
 fn sum_ne(bytes: &[u8]) -> u64 {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
-    let mut sum = 0;
-    if !blocks.is_empty() {
-        let mut lanes = Lanes::default();
-        blocks.iter().for_each(|block| lanes.add(block));
-        sum = lanes.sum();
-    }
+    let mut sum = if blocks.is_empty() { 0 } else { sum_blocks(blocks) };
     let (words, tail) = rest.as_chunks::<8>();
     for word in words {
         sum = add64(sum, u64::from_ne_bytes(*word));
@@ -83,12 +79,44 @@ fn sum_ne(bytes: &[u8]) -> u64 {
     add64(sum, tail_ne(tail))
 }
 
+/// Apart from the rest, so that short sums do not prepare for long ones.
+#[inline(never)]
+fn sum_blocks(blocks: &[[u8; BLOCK]]) -> u64 {
+    let mut lanes = Lanes::default();
+    blocks.iter().for_each(|block| lanes.add(block));
+    lanes.sum()
+}
+
 /// The last bytes, fewer than a 64-bit word, as a number to be added to the sum of the words.
 #[inline]
 fn tail_ne(tail: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word.iter_mut().zip(tail).for_each(|(to, from)| *to = *from);
-    u64::from_ne_bytes(word)
+    let mut sum = 0;
+    let (words, tail) = tail.as_chunks::<4>();
+    for word in words {
+        sum += u64::from(u32::from_ne_bytes(*word));
+    }
+    let (halves, tail) = tail.as_chunks::<2>();
+    for half in halves {
+        sum += u64::from(u16::from_ne_bytes(*half));
+    }
+    sum + tail.first().map_or(0, |last| u64::from(u16::from_ne_bytes([*last, 0])))
+}
+
+/// Copies as many bytes, fewer than a 64-bit word, and returns the same number.
+#[inline]
+fn copy_tail_ne(to: &mut [u8], tail: &[u8]) -> u64 {
+    let ((to_words, to), (words, rest)) = (to.as_chunks_mut::<4>(), tail.as_chunks::<4>());
+    for (to, word) in to_words.iter_mut().zip(words) {
+        *to = *word;
+    }
+    let ((to_halves, to), (halves, last)) = (to.as_chunks_mut::<2>(), rest.as_chunks::<2>());
+    for (to, half) in to_halves.iter_mut().zip(halves) {
+        *to = *half;
+    }
+    for (to, last) in to.iter_mut().zip(last) {
+        *to = *last;
+    }
+    tail_ne(tail)
 }
 
 /// One's-complement sum of `bytes`, of any length and alignment. An odd last byte is the upper half of a word.
@@ -99,26 +127,35 @@ pub fn sum(bytes: &[u8]) -> u16 {
 
 /// Copies `from` to `to`, as many bytes as both have, and returns the [`sum`] of these bytes. It passes over the data once,
 /// so it takes less time than a copy and a sum.
+#[inline]
 pub fn copy(to: &mut [u8], from: &[u8]) -> u16 {
     let length = to.len().min(from.len());
     let (to, from) = (to.split_at_mut(length).0, from.split_at(length).0);
     let ((to_blocks, to), (blocks, from)) = (to.as_chunks_mut::<BLOCK>(), from.as_chunks::<BLOCK>());
-    let mut sum = 0;
-    if !blocks.is_empty() {
-        let mut lanes = Lanes::default();
-        for (to, block) in to_blocks.iter_mut().zip(blocks) {
-            *to = *block;
-            lanes.add(block);
-        }
-        sum = lanes.sum();
-    }
+    let mut sum = if blocks.is_empty() { 0 } else { copy_blocks(to_blocks, blocks) };
     let ((to_words, to), (words, tail)) = (to.as_chunks_mut::<8>(), from.as_chunks::<8>());
     for (to, word) in to_words.iter_mut().zip(words) {
         *to = *word;
         sum = add64(sum, u64::from_ne_bytes(*word));
     }
-    to.iter_mut().zip(tail).for_each(|(to, from)| *to = *from);
-    u16::from_be(fold64(add64(sum, tail_ne(tail))))
+    u16::from_be(fold64(add64(sum, copy_tail_ne(to, tail))))
+}
+
+/// Apart from the rest, as `sum_blocks` is.
+#[inline(never)]
+fn copy_blocks(to: &mut [[u8; BLOCK]], from: &[[u8; BLOCK]]) -> u64 {
+    let mut lanes = Lanes::default();
+    for (to, block) in to.iter_mut().zip(from) {
+        *to = *block;
+        lanes.add(block);
+    }
+    lanes.sum()
+}
+
+/// The [`sum`] of numbers: 16-bit words, and pairs of words as 32-bit numbers.
+#[inline]
+pub(crate) fn sum_of(numbers: [u32; 7]) -> u16 {
+    fold64(numbers.into_iter().map(u64::from).sum())
 }
 
 /// The checksum of `bytes`: the complement of [`sum`].

@@ -200,6 +200,24 @@ impl Ipv4Header {
         self.checksum.set(checksum::ipv4_header20_checksum(self.as_array()));
     }
 
+    /// The header, which has no options, with its checksum. This reads fields and not bytes, so a header that is being made need
+    /// not be in memory yet.
+    #[inline]
+    pub fn with_checksum20(mut self) -> Self {
+        let pair = |high: u8, low: u8| u32::from(u16::from_be_bytes([high, low]));
+        let words = [
+            pair(self.version_ihl, self.tos),
+            u32::from(self.total_len.get()),
+            u32::from(self.id.get()),
+            u32::from(self.fragment.get()),
+            pair(self.ttl, self.protocol),
+            self.src.get(),
+            self.dst.get(),
+        ];
+        self.checksum = Be16::new(!checksum::sum_of(words));
+        self
+    }
+
     /// Whether the checksum of a header without options is correct.
     #[inline]
     pub fn checksum20_ok(&self) -> bool {

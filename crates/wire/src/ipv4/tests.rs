@@ -95,6 +95,7 @@ proptest! {
         prop_assert_eq!((header.src.get(), header.dst.get(), header.tos), new);
         let mut fresh = header;
         fresh.set_checksum20();
+        prop_assert_eq!(Ipv4Header { checksum: Be16::new(1), ..header }.with_checksum20(), header);
         prop_assert_eq!(fresh, header);
     }
 }
