@@ -76,7 +76,7 @@ impl Printer<'_> {
             K::Field { .. } | K::ByteAt(..) => self.load(e),
             K::Length(a) => {
                 let at = self.value(a).text;
-                Code::of(CAST, format!("runtime::rest(cx.packets, {at}).len() as u32"))
+                Code::of(CAST, format!("runtime::rest(&cx.packets, {at}).len() as u32"))
             }
             K::Call { callee: Callee::Direct(m), .. } if self.p.method(*m).kind == MethodKind::Constant => {
                 let module = &self.names.modules[&self.p.method(*m).module];

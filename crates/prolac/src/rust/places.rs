@@ -116,7 +116,7 @@ impl Printer<'_> {
             Target::Accessors { get, at, .. } => Code::atom(format!("{get}(cx, {at})")),
             Target::Element { array, index } => Code::atom(format!("runtime::load_at({array}, {index})")),
             Target::Bytes { at, offset, big } => {
-                let load = format!("runtime::load(cx.packets, {at}, {offset})");
+                let load = format!("runtime::load(&cx.packets, {at}, {offset})");
                 let order = if *big { "be" } else { "le" };
                 match ty {
                     Type::Bool => Code::of(CAST - 7, format!("{load} != [0]")),
@@ -143,7 +143,7 @@ impl Printer<'_> {
                     Type::Bool => format!("[u8::from({value})]"),
                     ty => format!("{}::to_{order}_bytes({value})", self.ty(ty)),
                 };
-                format!("runtime::store(cx.packets, {at}, {offset}, {bytes})")
+                format!("runtime::store(&cx.packets, {at}, {offset}, {bytes})")
             }
         }
     }

@@ -89,12 +89,11 @@ impl Host for crate::Log {
     }
     fn packet(&self, _: &Cx<'_, Self>, n: u32) -> Bytes { Bytes { packet: n, offset: 0 } }
 }
-pub fn run(packets: &[Vec<u8>]) -> String {
-    let mut packets: Vec<Vec<u8>> = packets.to_vec();
+pub fn run(packets: &[Vec<u8>; 2]) -> String {
+    let mut packets = packets.clone();
     let (host, state) = (crate::Log::default(), State::default());
-    let cells: Vec<&[Cell<u8>]> =
-        packets.iter_mut().map(|p| Cell::from_mut(p.as_mut_slice()).as_slice_of_cells()).collect();
-    let cx = Cx { host: &host, state: &state, packets: &cells };
+    let cells = packets.each_mut().map(|p| Cell::from_mut(p.as_mut_slice()).as_slice_of_cells());
+    let cx = Cx { host: &host, state: &state, packets: Packets::new(cells) };
     let result = crate::Show::show(main::main(&cx, cx.main(main::create(&cx))));
     let bytes: Vec<String> = cells.iter().map(|p| p.iter().map(|b| format!("{:02x}", b.get())).collect()).collect();
     format!("{result} | {}| {}", host.0.borrow(), bytes.join(" "))
@@ -165,7 +164,7 @@ fn agree(programs: &[(String, Program)]) {
     library.push_str(&runtime);
     std::fs::write(folder.path().join("programs.rs"), &library).unwrap();
     let bytes: String = packets().iter().map(|p| format!("vec!{p:?}, ")).collect();
-    let main = format!("fn main() {{ let packets: Vec<Vec<u8>> = vec![{bytes}];\n{main} }}");
+    let main = format!("fn main() {{ let packets: [Vec<u8>; 2] = [{bytes}];\n{main} }}");
     std::fs::write(folder.path().join("main.rs"), main).unwrap();
     if let Ok(keep) = std::env::var("KEEP_PROGRAMS") {
         std::fs::copy(folder.path().join("programs.rs"), keep).unwrap();

@@ -43,34 +43,39 @@ const CUBIC_HOST: &str = r#"
 
 /// The host of a program, and the replay of a trace.
 const HOST: &str = r#"
-fn at(b: Bytes) -> String { format!("{}:{}", b.packet, b.offset) }
-fn content<H: Host>(cx: &Cx<'_, H>, b: Bytes, n: u32) -> String { crate::hex(&rest(cx.packets, b)[..n as usize]) }
+fn content<H: Host>(cx: &Cx<'_, H>, b: Bytes, n: u32) -> String { crate::hex(&rest(&cx.packets, b)[..n as usize]) }
+impl crate::Replay {
+    fn at(&self, b: Bytes) -> String { format!("{}:{}", if b.packet == 1 { self.next.get() } else { b.packet }, b.offset) }
+}
 impl Host for crate::Replay {
     // CUBIC
-    fn new_segment(&self, _: &Cx<'_, Self>) -> Bytes {
+    // A segment is sent before the next one is begun, so all are written in one buffer.
+    fn new_segment(&self, cx: &Cx<'_, Self>) -> Bytes {
         let packet = self.number("new-segment".into());
         self.next.set(self.next.get() + 1);
         assert_eq!(packet, self.next.get());
-        Bytes { packet, offset: 0 }
+        let b = Bytes { packet: 1, offset: 0 };
+        rest(&cx.packets, b).iter().for_each(|byte| byte.set(0));
+        b
     }
     fn transmit(&self, cx: &Cx<'_, Self>, _: Ptr<Tcb>, s: Bytes, n: u32) {
-        self.step(format!("transmit {} {n} {}", at(s), content(cx, s, n)));
+        self.step(format!("transmit {} {n} {}", self.at(s), content(cx, s, n)));
     }
-    fn checksum(&self, _: &Cx<'_, Self>, s: Bytes, n: u32) -> u16 { self.number(format!("checksum {} {n}", at(s))) as u16 }
+    fn checksum(&self, _: &Cx<'_, Self>, s: Bytes, n: u32) -> u16 { self.number(format!("checksum {} {n}", self.at(s))) as u16 }
     fn initial_seqno(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 { self.number("initial-seqno".into()) }
     fn ticks_begun(&self, _: &Cx<'_, Self>) -> u32 { self.number("ticks-begun".into()) }
     fn send_queue(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 { self.number("send-queue".into()) }
     fn copy_out(&self, cx: &Cx<'_, Self>, _: Ptr<Tcb>, s: Bytes, from: u32, n: u32) {
-        let data = crate::bytes(&self.step(format!("copy-out {} {from} {n}", at(s))));
-        rest(cx.packets, s).iter().zip(data).for_each(|(c, b)| c.set(b));
+        let data = crate::bytes(&self.step(format!("copy-out {} {from} {n}", self.at(s))));
+        rest(&cx.packets, s).iter().zip(data).for_each(|(c, b)| c.set(b));
     }
     fn drop_sent(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, n: u32) { self.step(format!("drop-sent {n}")); }
     fn receive_room(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 { self.number("receive-room".into()) }
     fn deliver(&self, cx: &Cx<'_, Self>, _: Ptr<Tcb>, d: Bytes, n: u32) {
-        self.step(format!("deliver {} {n} {}", at(d), content(cx, d, n)));
+        self.step(format!("deliver {} {n} {}", self.at(d), content(cx, d, n)));
     }
     fn hold(&self, cx: &Cx<'_, Self>, _: Ptr<Tcb>, d: Bytes, n: u32) -> u32 {
-        self.number(format!("hold {} {n} {}", at(d), content(cx, d, n)))
+        self.number(format!("hold {} {n} {}", self.at(d), content(cx, d, n)))
     }
     fn deliver_held(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, k: u32, skip: u32) { self.step(format!("deliver-held {k} {skip}")); }
     fn drop_held(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, k: u32) { self.step(format!("drop-held {k}")); }
@@ -87,10 +92,9 @@ pub fn replay(trace: &str) {
     loop {
         let Some(line) = host.lines.borrow_mut().pop_front() else { return };
         let (call, packet) = line.strip_prefix("call ").expect("a call").split_once('=').expect("a packet");
-        let mut packets = vec![crate::bytes(packet)];
-        packets.extend((0..40).map(|_| vec![0; 1500]));
-        let cells: Vec<_> = packets.iter_mut().map(|p| Cell::from_mut(p.as_mut_slice()).as_slice_of_cells()).collect();
-        let cx = Cx { host: &host, state: &state, packets: &cells };
+        let mut packets = [crate::bytes(packet), vec![0; 1500]];
+        let cells = packets.each_mut().map(|p| Cell::from_mut(p.as_mut_slice()).as_slice_of_cells());
+        let cx = Cx { host: &host, state: &state, packets: Packets::new(cells) };
         host.next.set(0);
         let words: Vec<&str> = call.split(' ').collect();
         let number = |n: usize| words[n].parse::<u32>().expect("a number");

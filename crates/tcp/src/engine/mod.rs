@@ -31,7 +31,7 @@ pub use flow::Flow;
 pub use stream::Stream;
 
 use crate::application::Registered;
-use crate::protocol::{Cx, Ptr, State, Tcb, TcpInterface, tcp_interface};
+use crate::protocol::{Cx, Packets, Ptr, State, Tcb, TcpInterface, tcp_interface};
 use call::{Call, LARGEST_HEADER, SEGMENT};
 use castanet_element::packet::Packet;
 use castanet_element::{Counts, Secret};
@@ -244,7 +244,7 @@ fn enter<R>(
     packets: [&[Cell<u8>]; 2],
     f: impl FnOnce(&Cx<'_, Call<'_>>, &TcpInterface) -> R,
 ) -> R {
-    let cx = Cx { host: call, state, packets: &packets };
+    let cx = Cx { host: call, state, packets: Packets::new(packets) };
     f(&cx, cx.tcp_interface(interface))
 }
 
