@@ -86,7 +86,7 @@ impl<'a> Call<'a> {
             self.host.identify();
             return true;
         }
-        let Some(packet) = self.packet(flow, header.get(), part, dont_fragment) else { return false };
+        let Some(packet) = self.packet(flow, header, part, dont_fragment) else { return false };
         out.push(packet);
         if may_join {
             out.begin(flow, header, part.length);
@@ -94,17 +94,18 @@ impl<'a> Call<'a> {
         true
     }
     /// The IP packet of the segment that has been written. Data is summed up while it is copied.
-    fn packet(&self, flow: Flow, header: &[u8], part: Part, dont_fragment: bool) -> Option<Packet> {
-        let length = header.len() + part.length;
+    fn packet(&self, flow: Flow, header: &Header, part: Part, dont_fragment: bool) -> Option<Packet> {
+        let length = header.length + part.length;
         let total = u16::try_from(length + Ipv4Header::LEN).ok()?;
         let mut p = Packet::with_headroom(DEFAULT_HEADROOM, usize::from(total))?;
         let (src, dst) = (flow.local.ip().to_bits(), flow.remote.ip().to_bits());
         let (ip, segment) = p.data_mut().split_first_chunk_mut::<{ Ipv4Header::LEN }>()?;
-        *ip = self.host.ip_header(self.tos, (src, dst), total, dont_fragment);
-        let (head, data) = segment.split_at_mut_checked(header.len())?;
+        *Ipv4Header::from_prefix_mut(ip)? = self.host.ip_header(self.tos, (src, dst), total, dont_fragment);
+        let (head, data) = segment.split_at_mut_checked(header.length)?;
+        head.copy_from_slice(header.get());
         let pseudo = checksum::pseudo_header_sum(src, dst, protocol::TCP, length as u16);
-        let sum = checksum::add(pseudo, checksum::copy(head, header));
-        let sum = checksum::combine(sum, self.copy_sent(data, part.from), header.len());
+        let sum = checksum::add(pseudo, header.sum());
+        let sum = checksum::combine(sum, self.copy_sent(data, part.from), header.length);
         TcpHeader::from_prefix_mut(head)?.checksum = Be16::new(!sum);
         p.set_network_header(0, Ipv4Header::LEN);
         p.set_dst_ip(dst);
@@ -121,6 +122,9 @@ impl<'a> Call<'a> {
         let connection = self.connection.borrow();
         let Some(c) = connection.as_deref().filter(|_| !to.is_empty()) else { return 0 };
         let (first, second) = c.send.as_slices();
+        if let Some(part) = first.get(from..).and_then(|rest| rest.get(..to.len())) {
+            return checksum::copy(to, part);
+        }
         let (mut sum, mut copied) = (0, 0);
         for part in [first.get(from..), second.get(from.saturating_sub(first.len())..)] {
             let Some(part @ [_, ..]) = part else { continue };

@@ -83,14 +83,15 @@ impl Host {
         id
     }
     /// The header of an IP packet of this host with a TCP segment, which may be fragmented or not.
+    #[inline]
     pub(super) fn ip_header(
         &self,
         tos: u8,
         (src, dst): (u32, u32),
         length: u16,
         dont_fragment: bool,
-    ) -> [u8; Ipv4Header::LEN] {
-        let mut ip = Ipv4Header {
+    ) -> Ipv4Header {
+        let header = Ipv4Header {
             version_ihl: 0x45,
             tos,
             total_len: Be16::new(length),
@@ -102,7 +103,6 @@ impl Host {
             src: Be32::new(src),
             dst: Be32::new(dst),
         };
-        ip.set_checksum20();
-        ip.to_bytes()
+        header.with_checksum20()
     }
 }

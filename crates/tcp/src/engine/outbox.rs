@@ -15,7 +15,7 @@ const TCP_OVER_IPV4: u8 = 1;
 /// The offset of the checksum in a TCP header.
 const CHECKSUM: u16 = 16;
 
-/// The header of a segment: the bytes, and their number.
+/// The header of a segment: the bytes, and their number. INVARIANT: the bytes after these are 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) bytes: [u8; LARGEST_HEADER],
@@ -25,6 +25,11 @@ pub(super) struct Header {
 impl Header {
     pub(super) fn get(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or(&self.bytes)
+    }
+    /// The sum of its bytes.
+    pub(super) fn sum(&self) -> u16 {
+        // The number of bytes is known to the compiler, so there is no loop.
+        checksum::sum(&self.bytes)
     }
     fn fields(&self) -> Option<&TcpHeader> {
         TcpHeader::from_prefix(&self.bytes)

@@ -76,7 +76,9 @@ impl Engine {
             if fresh {
                 self.established(tcb, state);
             }
-            self.run(tcb);
+            if !self.run(tcb) {
+                break state;
+            }
         };
         if state == s::TIME_WAIT {
             self.waits(tcb);
@@ -122,14 +124,12 @@ impl Engine {
         }
     }
 
-    /// Runs the application of a connection, and does what it asks for.
-    fn run(&mut self, tcb: Ptr<Tcb>) {
-        let Some(done) = self.with_stream_of(tcb, |application, session, stream| {
+    /// Runs the application of a connection, and does what it asks for. Returns false if it asks for nothing.
+    fn run(&mut self, tcb: Ptr<Tcb>) -> bool {
+        let done = self.with_stream_of(tcb, |application, session, stream| {
             application.run(session, stream);
-        }) else {
-            return;
-        };
-        self.carry_out(tcb, done);
+        });
+        done.is_some_and(|done| self.carry_out(tcb, done))
     }
     /// Calls `f` with the application, the session and the stream of a connection.
     pub(super) fn with_stream_of(
@@ -154,10 +154,10 @@ impl Engine {
         f(&*registered.application, session, &mut stream);
         Some(stream.done)
     }
-    /// Does what an application asks for.
-    pub(super) fn carry_out(&mut self, tcb: Ptr<Tcb>, done: Done) {
+    /// Does what an application asks for. Returns false if it asks for nothing.
+    pub(super) fn carry_out(&mut self, tcb: Ptr<Tcb>, done: Done) -> bool {
         if !(done.abort || done.close || done.moved || done.urgent) {
-            return;
+            return false;
         }
         self.call(tcb, |cx, this| {
             if done.urgent && !done.abort {
@@ -171,6 +171,7 @@ impl Engine {
                 tcp_interface::output(cx, this, tcb);
             }
         });
+        true
     }
 
     /// Puts a connection on the lists of those that wait for timeouts.
