@@ -44,8 +44,8 @@ const CUBIC_HOST: &str = r#"
 /// The host of a program, and the replay of a trace.
 const HOST: &str = r#"
 fn content<H: Host>(cx: &Cx<'_, H>, b: Bytes, n: u32) -> String { crate::hex(&rest(&cx.packets, b)[..n as usize]) }
-impl crate::Replay {
-    fn at(&self, b: Bytes) -> String { format!("{}:{}", if b.packet == 1 { self.next.get() } else { b.packet }, b.offset) }
+fn at(host: &crate::Replay, b: Bytes) -> String {
+    format!("{}:{}", if b.packet == 1 { host.next.get() } else { b.packet }, b.offset)
 }
 impl Host for crate::Replay {
     // CUBIC
@@ -59,23 +59,23 @@ impl Host for crate::Replay {
         b
     }
     fn transmit(&self, cx: &Cx<'_, Self>, _: Ptr<Tcb>, s: Bytes, n: u32) {
-        self.step(format!("transmit {} {n} {}", self.at(s), content(cx, s, n)));
+        self.step(format!("transmit {} {n} {}", at(self, s), content(cx, s, n)));
     }
-    fn checksum(&self, _: &Cx<'_, Self>, s: Bytes, n: u32) -> u16 { self.number(format!("checksum {} {n}", self.at(s))) as u16 }
+    fn checksum(&self, _: &Cx<'_, Self>, s: Bytes, n: u32) -> u16 { self.number(format!("checksum {} {n}", at(self, s))) as u16 }
     fn initial_seqno(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 { self.number("initial-seqno".into()) }
     fn ticks_begun(&self, _: &Cx<'_, Self>) -> u32 { self.number("ticks-begun".into()) }
     fn send_queue(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 { self.number("send-queue".into()) }
     fn copy_out(&self, cx: &Cx<'_, Self>, _: Ptr<Tcb>, s: Bytes, from: u32, n: u32) {
-        let data = crate::bytes(&self.step(format!("copy-out {} {from} {n}", self.at(s))));
+        let data = crate::bytes(&self.step(format!("copy-out {} {from} {n}", at(self, s))));
         rest(&cx.packets, s).iter().zip(data).for_each(|(c, b)| c.set(b));
     }
     fn drop_sent(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, n: u32) { self.step(format!("drop-sent {n}")); }
     fn receive_room(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 { self.number("receive-room".into()) }
     fn deliver(&self, cx: &Cx<'_, Self>, _: Ptr<Tcb>, d: Bytes, n: u32) {
-        self.step(format!("deliver {} {n} {}", self.at(d), content(cx, d, n)));
+        self.step(format!("deliver {} {n} {}", at(self, d), content(cx, d, n)));
     }
     fn hold(&self, cx: &Cx<'_, Self>, _: Ptr<Tcb>, d: Bytes, n: u32) -> u32 {
-        self.number(format!("hold {} {n} {}", self.at(d), content(cx, d, n)))
+        self.number(format!("hold {} {n} {}", at(self, d), content(cx, d, n)))
     }
     fn deliver_held(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, k: u32, skip: u32) { self.step(format!("deliver-held {k} {skip}")); }
     fn drop_held(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, k: u32) { self.step(format!("drop-held {k}")); }
