@@ -6,7 +6,7 @@ use crate::fmt::diff;
 use crate::load::{complain, exit, show, write_out};
 use castanet_lang::bytes::encode;
 use castanet_lang::{Diagnostic, Sources};
-use castanet_prolac::load::{Extensions, Folder};
+use castanet_prolac::load::{Extensions, Folder, MAX_LENGTH, plain};
 use castanet_prolac::optimise::Optimisations;
 use castanet_prolac::program::Program;
 use castanet_prolac::{format, graph, outline, rust, stats};
@@ -15,9 +15,6 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// The largest file that is read, in bytes.
-const LARGEST: u64 = 64 << 20;
 
 /// `castanet prolac`.
 #[derive(clap::Args)]
@@ -169,25 +166,32 @@ fn print(output: Option<&Path>, text: &str) -> Result<bool, String> {
     write_out(output, text).map(|()| true)
 }
 
-/// Reads a file, or standard input for `-`.
+/// Reads a file, or standard input for `-`. A text that is not UTF-8 is refused, because `fmt` would not write it back as it was.
 fn read(file: &str) -> Result<String, String> {
     let mut bytes = Vec::new();
     let done = match file {
-        "-" => std::io::stdin().lock().take(LARGEST).read_to_end(&mut bytes),
+        "-" => std::io::stdin().lock().take(MAX_LENGTH + 1).read_to_end(&mut bytes),
         _ => {
             let path = Path::new(OsStr::from_bytes(&encode(file))).to_path_buf();
-            std::fs::File::open(path).and_then(|f| f.take(LARGEST).read_to_end(&mut bytes))
+            std::fs::File::open(path).and_then(|f| f.take(MAX_LENGTH + 1).read_to_end(&mut bytes))
         }
     };
-    done.map_err(|e| format!("{file}: {}", crate::load::reason(&e)))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let read = done.map_err(|e| format!("{file}: {}", crate::load::reason(&e)))?;
+    if read as u64 > MAX_LENGTH {
+        return Err(format!("{file}: the file is larger than {} MiB", MAX_LENGTH >> 20));
+    }
+    String::from_utf8(bytes).map_err(|e| {
+        let before = e.as_bytes().get(..e.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = 1 + before.iter().filter(|b| **b == b'\n').count();
+        format!("{file}:{line}: the text is not UTF-8")
+    })
 }
 
 /// Reads and types a program.
 fn analyse(file: &str, extensions: &Chosen) -> Result<(Program, Sources, Vec<Diagnostic>), String> {
     let text = read(file)?;
     let mut sources = Sources::new();
-    let name = if file == "-" { "<stdin>" } else { file };
+    let name = if file == "-" { "<stdin>".into() } else { plain(file.into()).to_string_lossy().into_owned() };
     let main = sources.add(name, text);
     let extensions = match extensions.extensions.iter().any(|e| e == "all") {
         true => Extensions::All,

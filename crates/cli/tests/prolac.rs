@@ -93,6 +93,17 @@ fn fmt() {
     assert_eq!(run(&[], "module  M{a::=1 ;}").out, written);
     let bad = run(&["-w", "-"], "");
     assert!(bad.err.contains("standard input cannot be written back") && bad.code == 1, "{}", bad.err);
+    // A file that could not be written back as it was is refused.
+    let accent = b"// caf\xe9\nmodule M{a::=1 ;}";
+    let long = format!("module M{{a::=1 ;}}\n//{}", "x".repeat(16 << 20));
+    for (bytes, why) in
+        [(&accent[..], "odd.pc:1: the text is not UTF-8"), (long.as_bytes(), "larger than 16 MiB")]
+    {
+        std::fs::write(b.path("odd.pc"), bytes).unwrap();
+        let refused = run(&["-w", "odd.pc"], "");
+        assert!(refused.err.contains(why) && refused.code == 1, "{}", refused.err);
+        assert!(std::fs::read(b.path("odd.pc")).unwrap() == bytes);
+    }
     let wrong = run(&[], "module {");
     assert!(
         wrong.err.contains("it stays as it is") && wrong.out.is_empty() && wrong.code == 1,

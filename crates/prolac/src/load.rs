@@ -6,12 +6,13 @@ use crate::syntax::parse;
 use castanet_diagnostic::{Diagnostic, FileId, Sources, Span};
 use std::collections::BTreeMap;
 use std::io::Read as _;
+use std::path::{Component, Path, PathBuf};
 
 /// Limit on the number of files of a program.
 const MAX_FILES: usize = 1_000;
 
 /// Limit on the length of a file in bytes.
-const MAX_LENGTH: u64 = 16 << 20;
+pub const MAX_LENGTH: u64 = 16 << 20;
 
 /// Where the files of a program come from.
 pub trait Files {
@@ -34,8 +35,8 @@ pub struct Folder;
 
 impl Files for Folder {
     fn read(&self, from: &str, name: &str) -> Result<(String, String), String> {
-        let folder = std::path::Path::new(from).parent().unwrap_or(std::path::Path::new(""));
-        let path = folder.join(name);
+        let folder = Path::new(from).parent().unwrap_or(Path::new(""));
+        let path = plain(folder.join(name));
         let mut text = Vec::new();
         let file = std::fs::File::open(&path).map_err(|e| e.to_string())?;
         let read = file.take(MAX_LENGTH + 1).read_to_end(&mut text).map_err(|e| e.to_string())?;
@@ -44,6 +45,23 @@ impl Files for Folder {
         }
         Ok((path.to_string_lossy().into_owned(), String::from_utf8_lossy(&text).into_owned()))
     }
+}
+
+/// A path without `.` and `..`, if that leads to the same file: then a file has one name, wherever it is included.
+pub fn plain(path: PathBuf) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(plain.components().next_back(), Some(Component::Normal(_))) => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    // The folder before `..` may be a symbolic link.
+    let same = plain.canonicalize().is_ok_and(|p| path.canonicalize().is_ok_and(|q| p == q));
+    if same { plain } else { path }
 }
 
 /// The extensions that are switched on.
@@ -190,5 +208,22 @@ mod tests {
     fn endless_files_are_refused() {
         assert_eq!(Folder.read("a.pc", "/dev/zero").unwrap_err(), "the file is larger than 16 MiB");
         assert!(Folder.read("a.pc", "missing.pc").unwrap_err().contains("No such file"));
+    }
+
+    #[test]
+    fn a_file_has_one_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("a/deep")).unwrap();
+        std::fs::create_dir(at("b")).unwrap();
+        for file in ["a/common.pc", "b/common.pc", "common.pc"] {
+            std::fs::write(at(file), "").unwrap();
+        }
+        assert_eq!(plain(at("./b/../a/./common.pc")), at("a/common.pc"));
+        assert_eq!(plain(at("a/deep/../../common.pc")), at("common.pc"));
+        assert_eq!(plain(PathBuf::from("../../no-such-file")), PathBuf::from("../../no-such-file"));
+        // Behind a link, `..` is the folder that the link leads to.
+        std::os::unix::fs::symlink(at("a/deep"), at("b/link")).unwrap();
+        assert_eq!(plain(at("b/link/../common.pc")), at("b/link/../common.pc"));
     }
 }
