@@ -11,6 +11,9 @@ pub const PAIRS: usize = 32;
 const APART: i64 = 10_000;
 /// The start of time, which the clocks of hosts divide.
 pub const START: i64 = 1_000_000_000_000;
+/// The time after which pairs are replaced by new ones, in nanoseconds. It is less than the 200 milliseconds after which a host sends
+/// an acknowledgement that it has delayed, because the hosts are to exchange nothing but data.
+const LASTING: i64 = 100_000_000;
 /// The names of the phases, by which callgrind finds their functions.
 pub const PHASES: [&str; 2] = ["inputs", "outputs"];
 
@@ -26,6 +29,7 @@ pub trait Exchange {
 /// Pairs of hosts that are connected.
 pub struct Pairs<H: Host> {
     pairs: Vec<[H; 2]>,
+    options: Options,
     now: i64,
     data: Vec<u8>,
     packets: Vec<H::Packet>,
@@ -66,12 +70,19 @@ impl<H: Host> Pairs<H> {
     /// # Errors
     /// The hosts do not do that.
     pub fn new(size: usize, options: Options) -> Result<Self, String> {
-        let pairs = (0..PAIRS).map(|_| connected(options, START)).collect();
         let data = (0..size.clamp(1, MOST)).map(|n| n as u8).collect();
-        let mut all = Pairs { pairs, now: START, data, packets: Vec::with_capacity(PAIRS) };
-        // The round-trip times of the first exchanges and the growth of buffers are not those of the others.
-        all.exchange(8)?;
+        let mut all =
+            Pairs { pairs: Vec::new(), options, now: START, data, packets: Vec::with_capacity(PAIRS) };
+        all.begin()?;
         Ok(all)
+    }
+
+    /// Connects new pairs.
+    fn begin(&mut self) -> Result<(), String> {
+        self.now = START;
+        self.pairs = (0..PAIRS).map(|_| connected(self.options, START)).collect();
+        // The round-trip times of the first exchanges and the growth of buffers are not those of the others.
+        self.echo(8).map(drop)
     }
 
     /// Checks the packets of a phase: one from each pair, with the data at its end.
@@ -95,6 +106,15 @@ impl<H: Host> Pairs<H> {
 
 impl<H: Host> Exchange for Pairs<H> {
     fn exchange(&mut self, n: usize) -> Result<[f64; 2], String> {
+        if self.now - START > LASTING {
+            self.begin()?;
+        }
+        self.echo(n)
+    }
+}
+
+impl<H: Host> Pairs<H> {
+    fn echo(&mut self, n: usize) -> Result<[f64; 2], String> {
         let mut times = [0, 0];
         let [input, output] = &mut times;
         for _ in 0..n {

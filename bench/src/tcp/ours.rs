@@ -59,6 +59,7 @@ macro_rules! host {
                     user_timeout: 0,
                     no_delay: false,
                     path_mtu: false,
+                    ecn: $tcp::engine::Ecn::Accept,
                     super_packets: false,
                 };
                 let secret = Secret::of(Seed::Fixed(u64::from(address.to_bits())), "tcp");

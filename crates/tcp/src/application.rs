@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Applications: what reads from connections and writes to them.
 
-use crate::engine::Stream;
+use crate::engine::{Route, Stream};
 use crate::local::Local;
 use castanet_element::{Counts, SharedCount};
 use parking_lot::Mutex;
@@ -58,7 +58,16 @@ pub struct Registered {
     /// The ports that the application listens on from the start.
     pub ports: Vec<u16>,
     /// The connections that the application opens at the start.
-    pub peers: Vec<SocketAddrV4>,
+    pub peers: Vec<Peer>,
+}
+
+/// The other end of a connection that an application opens, and the source route to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The address and port.
+    pub end: SocketAddrV4,
+    /// The route.
+    pub route: Route,
 }
 
 /// The applications of a stack. Elements register them while the router is built, in any order.

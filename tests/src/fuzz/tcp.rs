@@ -3,7 +3,9 @@
 
 use castanet_element::{Secret, Seed};
 use castanet_tcp::application::{Application, Registered, Session, Tally};
-use castanet_tcp::engine::{Engine, Flow, IcmpError, Listener, Settings, Stream, invariants};
+use castanet_tcp::engine::{
+    Arrived, Ecn, Engine, Flow, IcmpError, IpNotes, Listener, Route, Settings, Stream, invariants,
+};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
@@ -42,6 +44,7 @@ fn engine() -> Engine {
         user_timeout: 100,
         no_delay: true,
         path_mtu: true,
+        ecn: Ecn::Offer,
         super_packets: true,
     };
     let mut e = Engine::new(settings, Secret::of(Seed::Fixed(1), "tcp"));
@@ -98,6 +101,13 @@ fn segment(e: &Engine, flow: Flow, input: &mut Input<'_>) -> Vec<u8> {
     s
 }
 
+/// What the IP header of a segment says: a mark, and a source route.
+fn notes(input: &mut Input<'_>) -> IpNotes {
+    let n = input.byte();
+    let options: Vec<u8> = (0..n & 31).map(|_| input.byte()).collect();
+    IpNotes { marked: n & 32 != 0, route: Arrived::of(&options, PEER) }
+}
+
 /// An ICMP error about a segment that the connection has sent lately.
 fn error(e: &Engine, flow: Flow, input: &mut Input<'_>) -> IcmpError {
     let (_, max) = e.numbers(flow).unwrap_or((0, 0));
@@ -117,17 +127,27 @@ pub fn tcp(data: &[u8]) {
         }
         let kind = input.byte();
         match kind >> 3 {
-            0..=25 => {
+            0..=23 => {
                 let flow = flow(&e, kind);
                 let mut s = segment(&e, flow, &mut input);
                 // An error is a segment that was dropped.
                 let _ = e.input(flow, &mut s, now);
             }
+            24..=25 => {
+                let flow = flow(&e, kind);
+                let notes = notes(&mut input);
+                let mut s = segment(&e, flow, &mut input);
+                let _ = e.input_noted(flow, &mut s, now, &notes);
+            }
             26..=29 => {
                 now += i64::from(input.word()) * 10_000_000;
                 e.pass_time(now);
             }
-            30 => drop(e.connect(None, SocketAddrV4::new(PEER, 80), 0, now)),
+            30 => {
+                let hops = &[Ipv4Addr::new(10, 0, 9, 1); 9][..usize::from(kind & 7)];
+                let route = Route::over(kind & 1 != 0, hops, PEER).unwrap_or_default();
+                let _ = e.connect_along(route, None, SocketAddrV4::new(PEER, 80), 0, now);
+            }
             _ if kind & 4 != 0 => {
                 let flow = flow(&e, kind >> 1);
                 let error = error(&e, flow, &mut input);

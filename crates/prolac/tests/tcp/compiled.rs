@@ -41,6 +41,14 @@ const CUBIC_HOST: &str = r#"
     fn milliseconds(&self, _: &Cx<'_, Self>) -> u32 { self.number("milliseconds".into()) }
 "#;
 
+/// The host functions of the extensions Ecn and Source-Route.
+const ECN_HOST: &str = r#"
+    fn may_be_marked(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, may: bool) { self.step(format!("may-be-marked {}", u8::from(may))); }
+"#;
+const ROUTE_HOST: &str = r#"
+    fn take_return_route(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 { self.number("take-return-route".into()) }
+"#;
+
 /// The host of a program, and the replay of a trace.
 const HOST: &str = r#"
 fn content<H: Host>(cx: &Cx<'_, H>, b: Bytes, n: u32) -> String { crate::hex(&rest(&cx.packets, b)[..n as usize]) }
@@ -48,7 +56,7 @@ fn at(host: &crate::Replay, b: Bytes) -> String {
     format!("{}:{}", if b.packet == 1 { host.next.get() } else { b.packet }, b.offset)
 }
 impl Host for crate::Replay {
-    // CUBIC
+    // EXTENSIONS
     // A segment is sent before the next one is begun, so all are written in one buffer.
     fn new_segment(&self, cx: &Cx<'_, Self>) -> Bytes {
         let packet = self.number("new-segment".into());
@@ -120,6 +128,11 @@ pub fn replay(trace: &str) {
             "icmp-error" => drop(tcp_interface::icmp_error(
                 &cx, this, tcb, number(1), number(2), number(3), number(4), number(5),
             )),
+            "use-ecn" => tcp_interface::use_ecn(&cx, this, tcb, number(1) != 0),
+            "use-route" => tcp_interface::use_route(&cx, this, tcb, number(1)),
+            "input-noted" => {
+                tcp_interface::input_noted(&cx, this, tcb, Bytes { packet: 0, offset: 0 }, number(1), number(2))
+            }
             "stray" => tcp_interface::stray(&cx, this, Bytes { packet: 0, offset: 0 }, number(1)),
             "input" => tcp_interface::input(&cx, this, tcb, Bytes { packet: 0, offset: 0 }, number(1)),
             "slow-timeout" => tcp_interface::slow_timeout(&cx, this, tcb),
@@ -171,7 +184,7 @@ fn compiled_programs_replay_the_interpreted_ones() {
         let ends = i == 0 || i == last;
         if ends {
             let mut table = states::traces(&program, Table::States);
-            for more in [Table::Options, Table::Sack, Table::PathMtu] {
+            for more in [Table::Options, Table::Sack, Table::PathMtu, Table::Ecn, Table::SourceRoute] {
                 table.extend((i == last).then(|| states::traces(&program, more)).into_iter().flatten());
             }
             let table = table.join("\n");
@@ -185,7 +198,9 @@ fn compiled_programs_replay_the_interpreted_ones() {
             let compiled = compile(&program, set).text;
             let (text, rest) = compiled.split_once("/// Runtime of compiled Prolac").unwrap();
             runtime = format!("/// Runtime of compiled Prolac{rest}");
-            let host = HOST.replace("// CUBIC", if has(&extensions, "Cubic") { CUBIC_HOST } else { "" });
+            let more = [("Cubic", CUBIC_HOST), ("Ecn", ECN_HOST), ("Source-Route", ROUTE_HOST)];
+            let more = more.into_iter().filter(|(name, _)| has(&extensions, name));
+            let host = HOST.replace("// EXTENSIONS", &more.map(|(_, text)| text).collect::<String>());
             let _ = writeln!(library, "pub mod p{i}_{s} {{\npub use crate::runtime;\n{text}\n{host}}}");
             for end in 0..2 {
                 let _ = writeln!(main, "programs::p{i}_{s}::replay(include_str!(\"trace{i}-{end}\"));");

@@ -19,6 +19,12 @@ pub struct Data {
     pub waiting: Vec<u8>,
     pub held: Vec<Option<Vec<u8>>>,
     pub out: Vec<Vec<u8>>,
+    /// Whether the packet of each of these segments may be marked.
+    pub capable: Vec<bool>,
+    /// The same of the next one.
+    pub may_be_marked: bool,
+    /// The length of the IP options of the way back along the route of the packet that has arrived.
+    pub route: u64,
     pub connected: bool,
     /// How often the user was told that the peer does not answer.
     pub unanswered: usize,
@@ -98,7 +104,9 @@ impl Glue {
             }
             "transmit" => {
                 let segment = bytes(memory, &args[1], number(2)).to_vec();
+                let may = d.may_be_marked;
                 d.out.push(segment);
+                d.capable.push(may);
             }
             "checksum" => return Value::Number(u64::from(checksum(bytes(memory, &args[0], number(1))))),
             "initial-seqno" => return Value::Number(u64::from(d.seqno)),
@@ -128,6 +136,8 @@ impl Glue {
             }
             "drop-held" => d.held[number(1)] = None,
             "ticks-begun" => return Value::Number(0),
+            "may-be-marked" => d.may_be_marked = number(1) != 0,
+            "take-return-route" => return Value::Number(d.route),
             "milliseconds" => return Value::Number(d.clock & 0xffff_ffff),
             "unanswered" => d.unanswered += 1,
             "connected" => d.connected = true,

@@ -88,6 +88,13 @@ impl<'a> End<'a> {
         self.call("icmp-error", args).number()
     }
 
+    /// Gives a segment to the connection, of whose IP packet the host says something: constants of the module TH.
+    pub fn input_noted(&mut self, segment: Vec<u8>, packet: u64) {
+        let (size, tcb) = (Value::Number(segment.len() as u64), self.tcb.clone());
+        self.machine.memory.packets = vec![segment];
+        self.call("input-noted", vec![tcb, Value::Bytes(0, 0), size, Value::Number(packet)]);
+    }
+
     /// Gives a segment to the connection, or to none.
     pub fn input(&mut self, segment: Vec<u8>, stray: bool) {
         let size = Value::Number(segment.len() as u64);
@@ -98,6 +105,12 @@ impl<'a> End<'a> {
             let tcb = self.tcb.clone();
             self.call("input", vec![tcb, Value::Bytes(0, 0), size]);
         }
+    }
+
+    /// Takes the segments that were sent, and whether their packets may be marked.
+    pub fn take_out(&self) -> (Vec<Vec<u8>>, Vec<bool>) {
+        let mut d = self.data.borrow_mut();
+        (std::mem::take(&mut d.out), std::mem::take(&mut d.capable))
     }
 
     /// A field of the TCB that only an extension has, or 0.
@@ -152,14 +165,25 @@ impl<'a> End<'a> {
 pub struct Network<'a> {
     pub ends: Vec<End<'a>>,
     /// The segments on their way, by the time of arrival.
-    way: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
+    way: BTreeMap<(u64, u64), (usize, Vec<u8>, u64)>,
     faults: Faults,
     random: u64,
     now: u64,
     count: u64,
     /// The number of segments that were corrupted.
     pub corrupted: u64,
+    /// Whether segments of the first end come along a source route now and then.
+    routed: bool,
+    /// The segments whose packets might have been marked, and those that were.
+    pub capable: u64,
+    pub marked: u64,
+    /// The segments that came along a route.
+    pub along: u64,
 }
+
+/// What the host says of a packet: the constants of the module TH.
+pub const MARKED: u64 = 256;
+pub const ROUTED: u64 = 512;
 
 impl<'a> Network<'a> {
     pub fn new(program: &'a Program, seed: u64, faults: Faults, sizes: [usize; 2]) -> Network<'a> {
@@ -171,11 +195,19 @@ impl<'a> Network<'a> {
             now: 0,
             count: 0,
             corrupted: 0,
+            routed: program.modules.iter().any(|m| m.name == "Source-Route.TCB"),
+            capable: 0,
+            marked: 0,
+            along: 0,
         };
         for (size, ports) in sizes.into_iter().zip([[1000, 80], [80, 1000]]) {
             let seqno = n.number() as u32 | 0xffff_f000;
             let sent: Vec<u8> = (0..size).map(|_| n.number() as u8).collect();
             n.ends.push(End::new(program, seqno, ports, sent));
+        }
+        if program.modules.iter().any(|m| m.name == "Ecn.TCB") {
+            n.ends[0].tcp_with("use-ecn", 1);
+            n.ends[1].tcp_with("use-ecn", 0);
         }
         n
     }
@@ -195,13 +227,20 @@ impl<'a> Network<'a> {
 
     /// Puts the segments of an end on their way.
     fn flush(&mut self, end: usize) {
-        let out = std::mem::take(&mut self.ends[end].data.borrow_mut().out);
-        for segment in out {
-            self.send(1 - end, segment);
+        let (out, capable) = self.ends[end].take_out();
+        for (segment, capable) in out.into_iter().zip(capable) {
+            self.send(1 - end, segment, capable);
         }
     }
 
-    fn send(&mut self, to: usize, segment: Vec<u8>) {
+    fn send(&mut self, to: usize, segment: Vec<u8>, capable: bool) {
+        self.capable += u64::from(capable);
+        // An exchange has about a dozen segments with data.
+        let marked = capable && self.number() % 100 < 30;
+        let along = self.routed && to == 1 && self.number() % 100 < 20;
+        self.marked += u64::from(marked);
+        self.along += u64::from(along);
+        let notes = if marked { MARKED } else { 0 } | if along { ROUTED } else { 0 };
         let copies = 1 + usize::from(self.number() % 100 < self.faults.repeat);
         for _ in 0..copies {
             if self.number() % 100 < self.faults.loss {
@@ -216,7 +255,7 @@ impl<'a> Network<'a> {
             }
             let at = self.now + 10 + self.number() % (self.faults.jitter + 1);
             self.count += 1;
-            self.way.insert((at, self.count), (to, segment));
+            self.way.insert((at, self.count), (to, segment, notes));
         }
     }
 
@@ -247,8 +286,14 @@ impl<'a> Network<'a> {
             self.now += 10;
             self.ends.iter().for_each(|e| e.data.borrow_mut().clock = self.now);
             while let Some(first) = self.way.first_entry().filter(|f| f.key().0 <= self.now) {
-                let (to, segment) = first.remove();
-                self.ends[to].input(segment, false);
+                let (to, segment, notes) = first.remove();
+                if notes == 0 {
+                    self.ends[to].input(segment, false);
+                } else {
+                    // The route is not always the same.
+                    self.ends[to].data.borrow_mut().route = 12 + self.now % 3 * 4;
+                    self.ends[to].input_noted(segment, notes);
+                }
                 self.flush(to);
             }
             for end in 0..2 {

@@ -2,7 +2,7 @@
 //! The state machine: each state meets segments, calls of the user and timeouts. The rules are those of RFC 9293, section 3.10.
 
 use super::host::checksum;
-use super::network::End;
+use super::network::{End, MARKED, ROUTED};
 use super::{all_but, named, tcp, tcp_of};
 use castanet_prolac::load::{Extensions, Files, Folder};
 use castanet_prolac::program::Program;
@@ -39,7 +39,7 @@ const STATES: [&str; 11] = [
     "LAST-ACK",
     "TIME-WAIT",
 ];
-const FLAGS: [&str; 6] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG"];
+const FLAGS: [&str; 8] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
 pub const ISS: u32 = 0xffff_ffff;
 pub const PEER: u32 = 0x9000_0000;
 /// The first timestamp of the peer.
@@ -130,7 +130,7 @@ fn shown_options(b: &[u8], table: Table) -> String {
 
 /// A segment of the TCP, in the same form.
 fn shown(b: &[u8], table: Table) -> String {
-    let flags: Vec<&str> = (0..6).filter(|i| b[13] >> i & 1 == 1 && *i != 3).map(|i| FLAGS[i]).collect();
+    let flags: Vec<&str> = (0..8).filter(|i| b[13] >> i & 1 == 1 && *i != 3).map(|i| FLAGS[i]).collect();
     let at = |n: usize| u32::from_be_bytes(b[n..n + 4].try_into().unwrap());
     let from = |n: u32, base: u32| n.wrapping_sub(base) as i32;
     let mut text = flags.join("+");
@@ -172,7 +172,7 @@ pub fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
             }
             return None;
         }
-        "user-timeout" | "keep-alive-after" => {
+        "user-timeout" | "keep-alive-after" | "use-ecn" | "use-route" => {
             end.tcp_with(word, rest.parse().unwrap());
             return None;
         }
@@ -192,6 +192,17 @@ pub fn happen(end: &mut End<'_>, event: &str) -> Option<&'static str> {
         }
         "full" => {
             end.data.borrow_mut().waiting = vec![0; 8_000];
+            return None;
+        }
+        // `marked ` or `routed 12 ` before a segment: what the host says of its packet.
+        "marked" => {
+            end.input_noted(segment(rest), MARKED);
+            return None;
+        }
+        "routed" => {
+            let (length, rest) = rest.split_once(' ').unwrap();
+            end.data.borrow_mut().route = length.parse().unwrap();
+            end.input_noted(segment(rest), ROUTED);
             return None;
         }
         "stray" => {
@@ -224,7 +235,7 @@ fn outcome(program: &Program, table: Table, [state, events]: [&str; 2]) -> (Stri
     assert_eq!(reached, state.trim_end_matches('\''), "{way}");
     let before = {
         let mut d = end.data.borrow_mut();
-        d.out.clear();
+        (d.out, d.capable) = Default::default();
         (d.connected, d.end_of_data)
     };
     let mut answers: Vec<String> = Vec::new();
@@ -247,7 +258,9 @@ fn outcome(program: &Program, table: Table, [state, events]: [&str; 2]) -> (Stri
     let (next, trace) = (STATES[end.field("state") as usize].to_string(), end.trace());
     let d = end.data.borrow();
     let time = |i| times.get(&i).map_or(String::new(), |t| format!("@{} ", *t as f64 / 2.0));
-    let segments = d.out.iter().enumerate().map(|(i, s)| time(i) + &shown(s, table));
+    // Only one table is about packets that may be marked.
+    let mark = |i: usize| if table == Table::Ecn && d.capable[i] { " ect" } else { "" };
+    let segments = d.out.iter().enumerate().map(|(i, s)| time(i) + &shown(s, table) + mark(i));
     let segments: Vec<String> = segments.collect();
     let mut effects: Vec<String> = Vec::new();
     for same in segments.chunk_by(|a, b| a == b) {
@@ -275,6 +288,8 @@ pub enum Table {
     Options,
     Sack,
     PathMtu,
+    Ecn,
+    SourceRoute,
 }
 
 /// The cells of a table, row by row.
@@ -284,6 +299,8 @@ fn rows(table: Table) -> impl Iterator<Item = [&'static str; 4]> {
         Table::Options => include_str!("options.txt"),
         Table::Sack => include_str!("sack.txt"),
         Table::PathMtu => include_str!("pathmtu.txt"),
+        Table::Ecn => include_str!("ecn.txt"),
+        Table::SourceRoute => include_str!("srcroute.txt"),
     };
     let lines = text.lines().filter(|l| !l.starts_with('#') && !l.is_empty());
     lines.map(|line| {
@@ -349,6 +366,28 @@ fn the_table_of_path_mtu_discovery_holds() {
         assert!(wrong.is_empty(), "{extensions:?}\n{}", wrong.join("\n"));
     }
     assert!(rows(Table::PathMtu).count() > 20);
+}
+
+#[test]
+fn the_table_of_congestion_notification_holds() {
+    for extensions in
+        [named(&["Ecn"]), named(&["Ecn", "Fast-Retransmit", "Sack", "Header-Prediction", "Path-Mtu"])]
+    {
+        let wrong = differences(&tcp(&extensions), Table::Ecn);
+        assert!(wrong.is_empty(), "{extensions:?}\n{}", wrong.join("\n"));
+    }
+    assert!(rows(Table::Ecn).count() > 20);
+}
+
+#[test]
+fn the_table_of_source_routes_holds() {
+    for extensions in
+        [named(&["Source-Route"]), named(&["Source-Route", "Header-Prediction", "Path-Mtu", "Ecn"])]
+    {
+        let wrong = differences(&tcp(&extensions), Table::SourceRoute);
+        assert!(wrong.is_empty(), "{extensions:?}\n{}", wrong.join("\n"));
+    }
+    assert!(rows(Table::SourceRoute).count() > 12);
 }
 
 /// A pointer to data that the user has is not urgent, even if that data has not been acknowledged yet.

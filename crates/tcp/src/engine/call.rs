@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::outbox::Header;
-use super::stream::tos;
+use super::service::Service;
 use super::{Connection, End, Flow, Memory, Settings};
 use crate::protocol::{Bytes, Cx, Host as Functions, Ptr, Tcb};
 use castanet_element::packet::{DEFAULT_HEADROOM, Packet};
@@ -32,8 +32,8 @@ pub(super) struct Call<'a> {
     host: &'a Host,
     connection: RefCell<Option<&'a mut Connection>>,
     flow: Option<Flow>,
-    /// The type of service of its packets.
-    tos: u8,
+    /// The service of its packets.
+    service: Cell<Service>,
     /// The data of the segment that has arrived, and the length of its header.
     arrived: &'a [u8],
     header: usize,
@@ -53,11 +53,12 @@ impl<'a> Call<'a> {
         written: &'a Cell<[u8; LARGEST_HEADER]>,
     ) -> Call<'a> {
         let flow = connection.as_ref().map(|c| c.flow);
-        let tos = connection.as_ref().map_or_else(|| tos(host.settings.dscp), |c| c.tos);
+        let service = connection.as_ref().map_or_else(|| Service::of(host.settings.dscp), |c| c.service);
+        let service = Cell::new(service);
         let (queued, room) = connection.as_ref().map_or((0, 0), |c| (queued(c), room(c, host)));
         let (queued, room, data) = (Cell::new(queued), Cell::new(room), Cell::default());
         let connection = RefCell::new(connection);
-        Call { host, connection, flow, tos, arrived, header, written, data, queued, room }
+        Call { host, connection, flow, service, arrived, header, written, data, queued, room }
     }
     /// A call that concerns a segment that belongs to no connection.
     pub(super) fn stray(host: &'a Host, flow: Flow, written: &'a Cell<[u8; LARGEST_HEADER]>) -> Call<'a> {
@@ -77,12 +78,16 @@ impl<'a> Call<'a> {
 
     /// Sends the segment that has been written. Returns false if there is no buffer for it.
     fn send(&self, flow: Flow, header: &Header, part: Part, dont_fragment: bool) -> bool {
+        let service = self.service.get();
+        if service.is_routed() {
+            return self.send_along(flow, header, part, dont_fragment);
+        }
         let mut out = self.host.out.borrow_mut();
         let copy = |to: &mut [u8]| {
             self.copy_sent(to, part.from);
         };
         let may_join = self.host.settings.super_packets;
-        if may_join && out.append((flow, self.tos), header, part.length, copy) {
+        if may_join && out.append((flow, service.tos()), header, part.length, copy) {
             self.host.identify();
             return true;
         }
@@ -93,6 +98,18 @@ impl<'a> Call<'a> {
         }
         true
     }
+    /// The same, along the source route of the connection. Such packets are not joined.
+    #[cold]
+    fn send_along(&self, flow: Flow, header: &Header, part: Part, dont_fragment: bool) -> bool {
+        let Some(mut packet) = self.packet(flow, header, part, dont_fragment) else { return false };
+        let connection = self.connection.borrow();
+        let route = connection.as_deref().and_then(|c| c.route.as_deref());
+        if !route.is_none_or(|route| route.apply(&mut packet)) {
+            return false;
+        }
+        self.host.out.borrow_mut().push(packet);
+        true
+    }
     /// The IP packet of the segment that has been written. Data is summed up while it is copied.
     fn packet(&self, flow: Flow, header: &Header, part: Part, dont_fragment: bool) -> Option<Packet> {
         let length = header.length + part.length;
@@ -100,7 +117,8 @@ impl<'a> Call<'a> {
         let mut p = Packet::with_headroom(DEFAULT_HEADROOM, usize::from(total))?;
         let (src, dst) = (flow.local.ip().to_bits(), flow.remote.ip().to_bits());
         let (ip, segment) = p.data_mut().split_first_chunk_mut::<{ Ipv4Header::LEN }>()?;
-        *Ipv4Header::from_prefix_mut(ip)? = self.host.ip_header(self.tos, (src, dst), total, dont_fragment);
+        let tos = self.service.get().tos();
+        *Ipv4Header::from_prefix_mut(ip)? = self.host.ip_header(tos, (src, dst), total, dont_fragment);
         let (head, data) = segment.split_at_mut_checked(header.length)?;
         head.copy_from_slice(header.get());
         let pseudo = checksum::pseudo_header_sum(src, dst, protocol::TCP, length as u16);
@@ -252,6 +270,17 @@ impl Functions for Call<'_> {
     }
     fn disconnected(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, why: i32) {
         self.with(|c, _| c.ended = Some(End::of(why)));
+    }
+    #[inline]
+    fn may_be_marked(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, may: bool) {
+        self.service.set(self.service.get().with_marks(may));
+    }
+    /// The connection keeps the route, so that it lasts longer than this call.
+    fn take_return_route(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 {
+        let route = self.host.noted.back.get();
+        self.with(|c, _| c.take_route(route));
+        self.service.set(self.service.get().with_route(!route.is_direct()));
+        route.options().len() as u32
     }
     #[inline]
     fn milliseconds(&self, _: &Cx<'_, Self>) -> u32 {

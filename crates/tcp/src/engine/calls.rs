@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Calls from outside: listen, connect, close, and what the connections are.
 
-use super::{CallError, Connection, Engine, Flow, Listener, Stream};
+use super::{CallError, Connection, Engine, Flow, Listener, Route, Stream};
 use crate::application::Registered;
 use crate::local::Poller;
 use crate::protocol::{Ptr, s, tcp_interface};
@@ -59,9 +59,19 @@ impl Engine {
         application: usize,
         now: i64,
     ) -> Result<Flow, CallError> {
+        self.connect_along(Route::DIRECT, local, remote, application, now)
+    }
+    /// The same, along a source route to the peer.
+    pub fn connect_along(
+        &mut self,
+        route: Route,
+        local: Option<Ipv4Addr>,
+        remote: SocketAddrV4,
+        application: usize,
+        now: i64,
+    ) -> Result<Flow, CallError> {
         self.set_time(now);
-        let to = remote.ip();
-        if to.is_multicast() || to.is_broadcast() || to.is_unspecified() {
+        if !is_host(*remote.ip()) {
             return Err(CallError::NoHost);
         }
         let addresses = &self.host.settings.addresses;
@@ -78,8 +88,15 @@ impl Engine {
             .ports(from, remote, self.ports_tried)
             .map(|port| Flow { local: SocketAddrV4::new(ip, port), remote });
         let free = flows.into_iter().find(|f| !self.flows.contains_key(f)).ok_or(CallError::NoPort)?;
-        let tcb = self.add(Connection::new(free, application, false, self.ticks));
-        self.call(tcb, |cx, this| tcp_interface::connect(cx, this, tcb));
+        let mut connection = Connection::new(free, application, false, self.ticks);
+        connection.take_route(route);
+        let tcb = self.add(connection);
+        self.call(tcb, |cx, this| {
+            if !route.is_direct() {
+                tcp_interface::use_route(cx, this, tcb, route.options().len() as u32);
+            }
+            tcp_interface::connect(cx, this, tcb)
+        });
         self.settle(tcb);
         Ok(free)
     }
@@ -143,6 +160,11 @@ impl Engine {
         all.sort_by_key(|c| c.flow);
         all
     }
+}
+
+/// Whether an address can be that of a peer, or of a host on the way to it.
+pub fn is_host(address: Ipv4Addr) -> bool {
+    !(address.is_multicast() || address.is_broadcast() || address.is_unspecified())
 }
 
 /// The name of a state in RFC 9293, section 3.3.2.

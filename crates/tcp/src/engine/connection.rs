@@ -2,7 +2,8 @@
 //! What the host keeps of a connection: its data, and what the TCP has told.
 
 use super::ring::Ring;
-use super::{Flow, Memory};
+use super::service::Service;
+use super::{Flow, Memory, Route};
 
 /// Why a connection has ended: the constants of the module `End`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +60,10 @@ pub(super) struct Connection {
     pub(super) urgent: usize,
     /// There is urgent data that was not counted.
     pub(super) alarmed: bool,
-    /// The type of service of IP packets.
-    pub(super) tos: u8,
+    /// The service of its packets.
+    pub(super) service: Service,
+    /// Their source route, if they have one.
+    pub(super) route: Option<Box<Route>>,
     /// Something has happened that the application has not seen.
     pub(super) stirred: bool,
     /// The application wanted to write more than there was memory for.
@@ -91,7 +94,8 @@ impl Connection {
             unanswered: false,
             urgent: 0,
             alarmed: false,
-            tos: 0,
+            service: Service::default(),
+            route: None,
             stirred: false,
             starved: false,
             half_open,
@@ -101,6 +105,11 @@ impl Connection {
         }
     }
 
+    /// Sends packets along a route from now on.
+    pub(super) fn take_route(&mut self, route: Route) {
+        self.route = (!route.is_direct()).then(|| Box::new(route));
+        self.service = self.service.with_route(!route.is_direct());
+    }
     /// Keeps data that came too early. Returns its number.
     pub(super) fn hold(&mut self, data: Box<[u8]>) -> usize {
         match self.held.iter().position(Option::is_none) {

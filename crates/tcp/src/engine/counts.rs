@@ -36,6 +36,12 @@ pub struct EngineCounts {
     /// Segments that belonged to no connection.
     #[count(unit = "segments")]
     pub strays: Count,
+    /// Packets that routers had marked because they met congestion (RFC 3168). A super-packet is one.
+    #[count(unit = "packets")]
+    pub marked: Count,
+    /// Packets that came along a source route. A super-packet is one.
+    #[count(unit = "packets")]
+    pub routed: Count,
     /// ICMP errors that did not end their connection.
     #[count(unit = "packets")]
     pub soft_errors: Count,

@@ -2,6 +2,7 @@
 //! ICMP errors about segments of connections (RFC 9293, section 3.9.2.2). The TCP decides about them: protocols/tcp/errors.pc and
 //! pathmtu.pc have the rules.
 
+use super::route::destination;
 use super::{Engine, Flow};
 use crate::protocol::{effect, tcp_interface};
 use castanet_element::spec::Reason;
@@ -20,9 +21,9 @@ pub struct IcmpError {
     pub code: u8,
     /// The sequence number of the segment.
     pub seqno: u32,
-    /// The length of the IP packet of the segment.
+    /// The length of the IP packet of the segment, without IP options.
     pub size: u16,
-    /// The next-hop MTU, or 0 (RFC 1191, section 4).
+    /// The next-hop MTU, without IP options as well, or 0 (RFC 1191, section 4).
     pub mtu: u16,
 }
 
@@ -41,16 +42,21 @@ impl IcmpError {
         if !(is_error && is_segment) {
             return None;
         }
-        let [a, b, c, d, seqno @ ..] = *quoted.get(ip.header_len()..)?.first_chunk::<8>()?;
+        let (header, segment) = quoted.split_at_checked(ip.header_len())?;
+        let [a, b, c, d, seqno @ ..] = *segment.first_chunk::<8>()?;
+        // The TCP knows nothing of IP options.
+        let options = header.get(Ipv4Header::LEN..)?;
+        let without = |n: u16| n.saturating_sub(options.len() as u16);
+        let remote = destination(options, ip.dst.get());
         let end = |ip: u32, port| SocketAddrV4::new(Ipv4Addr::from_bits(ip), u16::from_be_bytes(port));
         let too_large = (icmp.kind, icmp.code) == (kind::UNREACHABLE, unreachable::NEED_FRAGMENT);
         Some(IcmpError {
-            flow: Flow { local: end(ip.src.get(), [a, b]), remote: end(ip.dst.get(), [c, d]) },
+            flow: Flow { local: end(ip.src.get(), [a, b]), remote: end(remote, [c, d]) },
             kind: icmp.kind,
             code: icmp.code,
             seqno: u32::from_be_bytes(seqno),
-            size: ip.total_len.get(),
-            mtu: if too_large { icmp.next_mtu() } else { 0 },
+            size: without(ip.total_len.get()),
+            mtu: if too_large && icmp.next_mtu() > 0 { without(icmp.next_mtu()).max(1) } else { 0 },
         })
     }
 }
@@ -107,7 +113,12 @@ mod tests {
             assert_eq!(IcmpError::read(&message(kind, 0, 7, 28, |_| ())), want(kind, 0, 0));
         }
         let options = |ip: &mut Ipv4Header| ip.set_header_len(28);
-        assert_eq!(IcmpError::read(&message(3, 0, 0, 36, options)), want(3, 0, 0));
+        // Sizes leave out IP options.
+        let without = |kind, code, mtu| want(kind, code, mtu).map(|e| IcmpError { size: 1492, ..e });
+        assert_eq!(IcmpError::read(&message(3, 0, 0, 36, options)), without(3, 0, 0));
+        for (said, mtu) in [(0x515, 0x50d), (5, 1), (0, 0)] {
+            assert_eq!(IcmpError::read(&message(3, 4, said, 36, options)), without(3, 4, mtu));
+        }
         assert_eq!(IcmpError::read(&message(3, 0, 0, 35, options)), None);
         // Other messages, and errors about other packets.
         for kind in [0, 5, 8, 13] {

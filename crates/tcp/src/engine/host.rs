@@ -4,11 +4,17 @@
 use super::outbox::Outbox;
 use super::sequence::Sequence;
 use super::time::SLOW;
-use super::{Memory, Settings};
+use super::{Memory, Route, Settings};
 use crate::local::Poller;
 use castanet_wire::ipv4::{DONT_FRAGMENT, Ipv4Header, protocol};
 use castanet_wire::{Be16, Be32};
 use std::cell::{Cell, OnceCell, RefCell};
+
+/// What the IP header of the segment that has arrived says: the constants of the module TH, and the way back.
+pub(super) struct Noted {
+    pub(super) flags: Cell<u32>,
+    pub(super) back: Cell<Route>,
+}
 
 /// The state that all connections share.
 pub(super) struct Host {
@@ -27,6 +33,8 @@ pub(super) struct Host {
     pub(super) cookie: Cell<Option<u32>>,
     /// Segments are not sent: a SYN is being repeated that was answered before.
     pub(super) muted: Cell<bool>,
+    /// What the IP header of the segment that has arrived says beside the addresses.
+    pub(super) noted: Noted,
     /// The identification of the last IP packet.
     identification: Cell<u16>,
     /// Segments for which there was no buffer.
@@ -49,6 +57,7 @@ impl Host {
             unanswered: Cell::new(0),
             cookie: Cell::new(None),
             muted: Cell::new(false),
+            noted: Noted { flags: Cell::new(0), back: Cell::new(Route::DIRECT) },
             unsent: Cell::new(0),
             poller: OnceCell::new(),
         }

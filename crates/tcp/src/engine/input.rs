@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Segments that arrive.
 
-use super::{Connection, Engine, Flow};
-use crate::protocol::{Ptr, Tcb, s, seq_gt, tcp_interface};
+use super::{Arrived, Connection, Engine, Flow};
+use crate::protocol::{Ptr, Tcb, s, seq_gt, tcp_interface, th};
 use castanet_element::spec::Reason;
 use castanet_wire::tcp::{TcpHeader, flag, options};
 use castanet_wire::{Be16, Be32};
@@ -14,7 +14,37 @@ const BEYOND: u32 = 1 << 16;
 /// How long the answers to SYN cookies are waited for, in nanoseconds.
 const COOKIES_HOLD: i64 = 128_000_000_000;
 
+/// What an IP header says to the TCP beside the addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpNotes {
+    /// A router has marked it: it has met congestion (RFC 3168).
+    pub marked: bool,
+    /// The way it came.
+    pub route: Arrived,
+}
+
 impl Engine {
+    /// Like `input`, for a packet whose IP header says something.
+    #[cold]
+    pub fn input_noted(
+        &mut self,
+        flow: Flow,
+        segment: &mut [u8],
+        now: i64,
+        notes: &IpNotes,
+    ) -> Result<(), Reason> {
+        let mut flags = if notes.marked { th::MARKED } else { 0 };
+        if let Arrived::Along(back) = notes.route {
+            self.host.noted.back.set(back);
+            flags |= th::ROUTED;
+        }
+        self.host.noted.flags.set(flags);
+        self.counts.marked.add(u64::from(flags & th::MARKED != 0));
+        self.counts.routed.add(u64::from(flags & th::ROUTED != 0));
+        let done = self.input(flow, segment, now);
+        self.host.noted.flags.set(0);
+        done
+    }
     /// Takes a segment with a correct checksum. An error says why the segment was dropped before the TCP saw it.
     pub fn input(&mut self, flow: Flow, segment: &mut [u8], now: i64) -> Result<(), Reason> {
         self.set_time(now);

@@ -15,7 +15,9 @@ pub mod invariants;
 mod memory;
 mod outbox;
 mod ring;
+mod route;
 mod sequence;
+mod service;
 mod settle;
 mod stream;
 mod swap;
@@ -23,11 +25,13 @@ mod swap;
 mod tests;
 mod time;
 
-pub use calls::Shown;
+pub use calls::{Shown, is_host};
 pub use connection::End;
 pub use counts::EngineCounts;
 pub use errors::IcmpError;
 pub use flow::Flow;
+pub use input::IpNotes;
+pub use route::{Arrived, Route};
 pub use stream::Stream;
 
 use crate::application::Registered;
@@ -73,8 +77,22 @@ pub struct Settings {
     pub no_delay: bool,
     /// Segments are not fragmented; they become smaller where a path needs it (RFC 1191).
     pub path_mtu: bool,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: Ecn,
     /// Segments may be joined to super-packets, whose checksums are partial ones.
     pub super_packets: bool,
+}
+
+/// When a connection uses explicit congestion notification (RFC 3168).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Never.
+    Off,
+    /// If the peer offers it.
+    #[default]
+    Accept,
+    /// If the peer offers it, and this end offers it too.
+    Offer,
 }
 
 /// Why a call of the user has failed.
@@ -215,8 +233,9 @@ impl Engine {
         let (header, data) = segment.split_at_mut_checked(header).unwrap_or_default();
         let call = Call::new(&self.host, self.connections.get(tcb), (header.len(), data), written);
         let packets = [Cell::from_mut(header).as_slice_of_cells(), &written.as_array_of_cells()[..]];
-        enter(&self.state, self.interface, &call, packets, |cx, this| {
-            tcp_interface::input(cx, this, tcb, SEGMENT, size);
+        enter(&self.state, self.interface, &call, packets, |cx, this| match self.host.noted.flags.get() {
+            0 => tcp_interface::input(cx, this, tcb, SEGMENT, size),
+            noted => tcp_interface::input_noted(cx, this, tcb, SEGMENT, size, noted),
         });
     }
     /// Passes a segment that belongs to no connection to the TCP.

@@ -3,8 +3,8 @@
 //! to pass get timeouts.
 
 use super::connections::Entry;
-use super::stream::{Done, tos};
-use super::{Connection, End, Engine, Flow, Stream};
+use super::stream::Done;
+use super::{Connection, Ecn, End, Engine, Flow, Stream};
 use crate::application::{Application, Session};
 use crate::protocol::{Ptr, Tcb, delay_ack_f, f, s, tcp_interface};
 
@@ -22,7 +22,7 @@ impl Engine {
     }
     /// Adds a connection, which is closed.
     pub(super) fn add(&mut self, mut connection: Connection) -> Ptr<Tcb> {
-        connection.tos = tos(self.host.settings.dscp);
+        connection.service = connection.service.with_dscp(self.host.settings.dscp);
         let flow = connection.flow;
         let (local, remote) = (flow.local.port(), flow.remote.port());
         let tcb = self.call(Ptr::new(0), |cx, this| tcp_interface::connection(cx, this, local, remote));
@@ -30,6 +30,7 @@ impl Engine {
         self.flows.insert(flow, tcb);
         let (keep_alive, timeout) = (self.host.settings.keep_alive, self.host.settings.user_timeout);
         let (no_delay, path_mtu) = (self.host.settings.no_delay, self.host.settings.path_mtu);
+        let ecn = self.host.settings.ecn;
         self.call(tcb, |cx, this| {
             tcp_interface::keep_alive_after(cx, this, tcb, keep_alive);
             tcp_interface::user_timeout(cx, this, tcb, timeout);
@@ -38,6 +39,9 @@ impl Engine {
             }
             if path_mtu {
                 tcp_interface::discover_path_mtu(cx, this, tcb);
+            }
+            if ecn != Ecn::Off {
+                tcp_interface::use_ecn(cx, this, tcb, ecn == Ecn::Offer);
             }
         });
         tcb

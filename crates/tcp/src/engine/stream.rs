@@ -18,11 +18,6 @@ pub(super) struct Done {
     pub(super) abort: bool,
 }
 
-/// The type of service with this codepoint (RFC 2474, section 3). The lowest two bits are those of ECN.
-pub(super) fn tos(dscp: u8) -> u8 {
-    dscp << 2
-}
-
 /// A connection, as its application sees it.
 pub struct Stream<'a> {
     pub(super) connection: &'a mut Connection,
@@ -124,7 +119,7 @@ impl Stream<'_> {
     }
     /// Sets the Differentiated Services codepoint of the packets from now on, of which the lowest six bits count.
     pub fn set_dscp(&mut self, dscp: u8) {
-        self.connection.tos = tos(dscp);
+        self.connection.service = self.connection.service.with_dscp(dscp);
     }
     /// The bytes that the peer has not acknowledged.
     pub fn unacknowledged(&self) -> usize {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How applications attach to a stack.
 
-use super::values::{Endpoint, StackRef};
+use super::values::{Along, StackRef};
 use crate::application::{Application, Applications, Registered, Tally};
 use castanet_element::prelude::*;
 use std::sync::Arc;
@@ -15,9 +15,10 @@ pub struct AttachArgs {
     /// The port to listen on.
     #[arg(keyword)]
     port: Option<u16>,
-    /// The peer to connect to when the router starts.
+    /// The peer to connect to when the router starts. `ADDR:PORT@HOP@HOP` is one to which a loose source route leads over these hosts,
+    /// `ADDR:PORT!HOP!HOP` a strict one.
     #[arg(keyword)]
-    connect: Option<Endpoint>,
+    connect: Option<Along>,
 }
 
 /// Registers an application with its stack. Returns its counts.

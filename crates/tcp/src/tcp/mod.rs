@@ -2,6 +2,7 @@
 //! The element classes, of the family `tcp`: a host's end of TCP connections, and applications that use them.
 
 mod attach;
+mod ip_notes;
 pub mod tcp_discard;
 pub mod tcp_echo;
 pub mod tcp_relay;

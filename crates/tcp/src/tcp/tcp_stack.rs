@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TCPStack: a host's TCP.
 
-use super::values::{Endpoint, Ends, Peers, Services};
+use super::ip_notes;
+use super::values::{Along, Ends, Peers, Services};
 use crate::application::Applications;
-use crate::engine::{Engine, Flow, IcmpError, Listener, Settings};
+use crate::engine::{Arrived, Ecn, Engine, Flow, IcmpError, Listener, Settings};
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::{Ipv4Header, protocol};
 use castanet_wire::{checksum, tcp};
@@ -33,7 +34,8 @@ const TIMER: u16 = 0;
 ///
 /// ICMP errors about segments of the stack are taken as RFC 9293, section 3.9.2.2 and RFC 5927 say: they must quote a segment
 /// that is in flight, and they end only connections that are not established. With PATHMTU, segments are not fragmented, and
-/// the errors of routers make them smaller where a path needs it (RFC 1191).
+/// the errors of routers make them smaller where a path needs it (RFC 1191). Explicit congestion notification (RFC 3168) is used if the
+/// peer offers it, or with ECN. A packet whose source route leads on to another host is not for the stack.
 ///
 /// # Ports
 /// Input 0 (push): IP packets with marked network header. Output 0 (push): IP packets of the stack. Output 1 (push,
@@ -49,7 +51,17 @@ const TIMER: u16 = 0;
 #[class(ledger(enters, leaves))]
 #[class(name = "TCPStack", offload = aware, capabilities(Offloads), ports = "1/1-2", processing = "h/h", flow = "x/yx", packets = "ip/ip")]
 #[class(workers = exclusive, build, lifecycle, handlers, task, takes_state = "connections and added listeners")]
-#[class(drops(BadTransport, NoIpHeader, NotAnswered, BadSource, TableFull, NoMemory, NoBuffer, StaleError))]
+#[class(drops(
+    BadTransport,
+    NoIpHeader,
+    NotAnswered,
+    BadSource,
+    TableFull,
+    NoMemory,
+    NoBuffer,
+    StaleError,
+    SourceRoute
+))]
 pub struct TcpStack {
     args: Args,
     #[counts]
@@ -75,7 +87,8 @@ pub struct Args {
     /// Ports and the applications that listen on them: `7 echo 9 discard`.
     #[arg(keyword, default = Services::default(), show = "")]
     listen: Services,
-    /// Peers to connect to when the router starts, and the applications: `10.0.0.1:9 source`.
+    /// Peers to connect to when the router starts, and the applications: `10.0.0.1:9 source`. `10.0.0.1:9@10.0.2.1@10.0.3.1` is a peer
+    /// to which a loose source route leads over two hosts; with `!` instead of `@` it is a strict one.
     #[arg(keyword, default = Peers::default(), show = "")]
     connect: Peers,
     /// The most connections.
@@ -112,6 +125,14 @@ pub struct Args {
     /// Whether segments are not fragmented, but become smaller where a path needs it: path MTU discovery (RFC 1191).
     #[arg(keyword, default = false)]
     pathmtu: bool,
+    /// Explicit congestion notification (RFC 3168): `accept` uses it if the peer offers it, `offer` offers it as well when a connection
+    /// is opened, `off` never uses it.
+    #[arg(keyword, default = Ecn::Accept, show = "accept")]
+    ecn: Ecn,
+    /// Whether segments are taken that came along a source route. A connection that a peer has begun along one is answered along the same
+    /// way back (RFC 9293, section 3.9.2.1).
+    #[arg(keyword, default = true)]
+    sourceroutes: bool,
     /// Whether segments that follow each other are sent as a super-packet, which devices cut into segments.
     #[arg(keyword, default = true)]
     superpackets: bool,
@@ -135,6 +156,7 @@ impl Build for TcpStack {
             user_timeout: args.timeout,
             no_delay: args.nodelay,
             path_mtu: args.pathmtu,
+            ecn: args.ecn,
             super_packets: args.superpackets,
         };
         let (engine, applications) = (Engine::new(settings, cx.secret()), cx.share(Applications::default));
@@ -160,8 +182,9 @@ impl TcpStack {
             }
             let own = self.args.connect.0.iter().filter(|(_, element)| *element == a.element);
             for peer in a.peers.iter().chain(own.map(|(peer, _)| peer)) {
-                if let Err(e) = self.engine.connect(None, *peer, i, now) {
-                    cx.message(&format!("{}: {} does not connect to {peer}: {e}", cx.declaration(), a.name));
+                if let Err(e) = self.engine.connect_along(peer.route, None, peer.end, i, now) {
+                    let (stack, end) = (cx.declaration(), peer.end);
+                    cx.message(&format!("{stack}: {} does not connect to {end}: {e}", a.name));
                 }
             }
         }
@@ -174,7 +197,13 @@ impl TcpStack {
             return cx.drop(p, Reason::NoIpHeader);
         };
         let (src, dst) = (Ipv4Addr::from_bits(ip.src.get()), Ipv4Addr::from_bits(ip.dst.get()));
-        let for_us = self.engine.settings().addresses.contains(&dst) && !ip.is_fragment();
+        let notes = match ip_notes::is_plain(&ip) {
+            true => None,
+            false => p.network().map(|n| ip_notes::read(&ip, n)),
+        };
+        // RFC 1122, section 3.2.1.8: a packet whose source route leads on is one for another host.
+        let is_ours = notes.as_ref().is_none_or(|n| n.route != Arrived::InTransit);
+        let for_us = is_ours && self.engine.settings().addresses.contains(&dst) && !ip.is_fragment();
         let range = ip.header_len()..usize::from(ip.total_len.get());
         let is_icmp = for_us && ip.protocol == protocol::ICMP;
         let error = if is_icmp { self.error(&p, range.clone()) } else { None };
@@ -191,13 +220,20 @@ impl TcpStack {
                 Err(reason) => cx.drop(p, reason),
             };
         }
+        if !self.args.sourceroutes && notes.as_ref().is_some_and(|n| n.route != Arrived::Directly) {
+            return cx.drop(p, Reason::SourceRoute);
+        }
         // A partial checksum is that of a packet that no line has carried, so nothing can have changed it.
         let is_partial = p.offload().is_some_and(|o| o.checksum.is_some());
         let (segments, _) = p.segments();
         let segment = p.network_mut().and_then(|n| n.get_mut(range));
         let done = match segment {
             Some(s) if is_partial || tcp::checksum_ok(ip.src.get(), ip.dst.get(), s) => {
-                flow(src, dst, s).ok_or(Reason::BadTransport).and_then(|flow| self.engine.input(flow, s, now))
+                let flow = flow(src, dst, s).ok_or(Reason::BadTransport);
+                flow.and_then(|flow| match &notes {
+                    None => self.engine.input(flow, s, now),
+                    Some(notes) => self.engine.input_noted(flow, s, now, notes),
+                })
             }
             _ => Err(Reason::BadTransport),
         };
@@ -364,15 +400,16 @@ impl TcpStack {
         self.engine.unlisten(port).map_err(|e| e.to_string().into())
     }
     /// Opens a connection (`ADDR:PORT APPLICATION`), from the first address of the stack, or from another one
-    /// (`ADDR:PORT APPLICATION ADDR`).
+    /// (`ADDR:PORT APPLICATION ADDR`). A source route is given as in CONNECT.
     #[write]
     fn connect(&mut self, text: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let (peer, name) = text.trim().split_once(' ').ok_or("expected ADDR:PORT APPLICATION")?;
-        let Endpoint(peer) = cx.with_args(|a| Endpoint::parse(peer, a))?;
+        let Along(peer) = cx.with_args(|a| Along::parse(peer, a))?;
         let (name, from) = name.trim().split_once(' ').map_or((name, None), |(n, from)| (n, Some(from)));
         let from = from.map(|from| cx.with_args(|a| Ipv4Addr::parse(from.trim(), a))).transpose()?;
         let (application, now) = (self.application(name.trim())?, cx.recent());
-        self.engine.connect(from, peer, application, now).map_err(|e| e.to_string())?;
+        let opened = self.engine.connect_along(peer.route, from, peer.end, application, now);
+        opened.map_err(|e| e.to_string())?;
         cx.schedule();
         Ok(())
     }

@@ -148,6 +148,36 @@ fn ip_options_are_skipped() {
     assert_eq!((header.flags, header.ack.get()), (flag::RST | flag::ACK, 1));
 }
 
+/// RFC 9293, section 3.9.2.1: a segment whose source route has ended here is taken, unless SOURCEROUTES is false. RFC 1122, section 3.2.1.8: one
+/// whose route leads on is not for this host.
+#[test]
+fn source_routes_are_taken_where_they_end() {
+    let along = |pointer: u8| {
+        let mut p = segment(PEER, OURS, flag::SYN, |p| {
+            p.splice(20..20, [1, 131, 11, pointer, 10, 0, 9, 1, 10, 0, 9, 2]);
+            (p[0], p[3]) = (0x48, 52);
+        });
+        p.set_network_header(0, 32);
+        p
+    };
+    for (config, pointer, reason) in [
+        ("10.0.0.2", 4, Some(Reason::NotAnswered)),
+        ("10.0.0.2", 8, Some(Reason::NotAnswered)),
+        ("10.0.0.2", 12, None),
+        ("10.0.0.2, SOURCEROUTES false", 12, Some(Reason::SourceRoute)),
+        ("10.0.0.2, SOURCEROUTES false", 8, Some(Reason::NotAnswered)),
+    ] {
+        let mut kit = Kit::<TcpStack>::new(config).unwrap();
+        let out = kit.push(0, [along(pointer)]);
+        assert_eq!(
+            (out.len(), kit.all_dropped()),
+            (usize::from(reason.is_none()), u64::from(reason.is_some()))
+        );
+        assert_eq!(reason.map(|r| kit.dropped(r)), reason.map(|_| 1), "{config} {pointer}");
+        assert_eq!(kit.read("routed").unwrap(), u32::from(reason.is_none()).to_string());
+    }
+}
+
 #[test]
 fn wrong_arguments_and_handler_values() {
     for config in [
@@ -158,6 +188,7 @@ fn wrong_arguments_and_handler_values() {
         "10.0.0.1, LISTEN 7 nobody",
         "10.0.0.1, MEMORY 5",
         "10.0.0.1, DSCP 64",
+        "10.0.0.1, ECN ask",
     ] {
         assert!(Kit::<TcpStack>::new(config).is_err(), "{config}");
     }
@@ -167,6 +198,7 @@ fn wrong_arguments_and_handler_values() {
         ("listen", "7 nobody"),
         ("unlisten", "7"),
         ("connect", "10.0.0.2 nobody"),
+        ("connect", "10.0.0.2:7@10.0.0.3 nobody"),
         ("dscp", "10.0.0.1:7 10.0.0.2:7 10"),
         ("dscp", "10.0.0.1:7 10.0.0.2:7 64"),
         ("dscp", "10"),

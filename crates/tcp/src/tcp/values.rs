@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arguments and handler values of the classes.
 
-use crate::engine::Flow;
+use crate::application::Peer;
+use crate::engine::{Ecn, Flow, Route, is_host};
 use castanet_element::prelude::*;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -36,6 +37,40 @@ impl ArgValue for Endpoint {
     }
 }
 
+/// A peer, and the hosts over which a source route leads to it: `ADDR:PORT`, `ADDR:PORT@HOP@HOP` for a loose route, or
+/// `ADDR:PORT!HOP!HOP` for a strict one (RFC 791, section 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Along(pub Peer);
+
+impl ArgValue for Along {
+    const TYPE: &'static str = "ip:port, with @ip or !ip for each host on the way";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Along, ValueError> {
+        let mark = if text.contains('!') { '!' } else { '@' };
+        let mut parts = text.split(mark);
+        let Endpoint(end) = Endpoint::parse(parts.next().unwrap_or_default(), cx)?;
+        let hops = parts.map(|hop| Ipv4Addr::parse(hop.trim(), cx)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(wrong) = hops.iter().find(|hop| !is_host(**hop)) {
+            return Err(format!("{wrong} is no host, so no route leads over it").into());
+        }
+        let route = Route::over(mark == '!', &hops, *end.ip());
+        let route = route.ok_or("a source route leads over nine hosts at most")?;
+        Ok(Along(Peer { end, route }))
+    }
+}
+
+/// When connections use explicit congestion notification.
+impl ArgValue for Ecn {
+    const TYPE: &'static str = "off, accept or offer";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Ecn, ValueError> {
+        match text {
+            "off" => Ok(Ecn::Off),
+            "accept" => Ok(Ecn::Accept),
+            "offer" => Ok(Ecn::Offer),
+            _ => Err(format!("'{text}' is not 'off', 'accept' or 'offer'").into()),
+        }
+    }
+}
+
 /// Ports with the applications that listen on them: `PORT APPLICATION`, as often as wanted.
 #[derive(Clone, Debug, Default)]
 pub struct Services(pub(super) Vec<(u16, u32)>);
@@ -49,12 +84,12 @@ impl ArgValue for Services {
 
 /// Connections to open, with their applications: `ADDR:PORT APPLICATION`, as often as wanted.
 #[derive(Clone, Debug, Default)]
-pub struct Peers(pub(super) Vec<(SocketAddrV4, u32)>);
+pub struct Peers(pub(super) Vec<(Peer, u32)>);
 
 impl ArgValue for Peers {
     const TYPE: &'static str = "list of ADDR:PORT APPLICATION";
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Peers, ValueError> {
-        pairs(text, cx, |t, cx| Endpoint::parse(t, cx).map(|e| e.0)).map(Peers)
+        pairs(text, cx, |t, cx| Along::parse(t, cx).map(|a| a.0)).map(Peers)
     }
 }
 

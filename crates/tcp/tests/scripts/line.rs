@@ -27,6 +27,8 @@ pub enum TcpOption {
 /// A segment. Sequence numbers count from the initial ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
+    /// The ECN bits of its packet (RFC 3168, section 5).
+    pub ecn: u8,
     pub flags: String,
     pub seq: u32,
     pub length: u32,
@@ -62,7 +64,7 @@ pub fn parse(line: &str) -> Result<Option<(Time, Event)>, String> {
         None => Time::At(seconds(time)?),
     };
     let rest = rest.trim();
-    let event = if let Some(s) = rest.strip_prefix('<').filter(|s| s.trim_start().starts_with('[')) {
+    let event = if let Some(s) = rest.strip_prefix('<').filter(|s| s.contains(" icmp")) {
         Event::Icmp(error(s)?)
     } else if let Some(s) = rest.strip_prefix('<') {
         Event::In(segment(s)?)
@@ -101,8 +103,14 @@ pub fn range(text: &str) -> Result<(u32, u32), String> {
     if right { Ok((seq, length)) } else { Err(format!("{text}: the length is wrong")) }
 }
 
-/// `FLAGS FIRST:LAST(LENGTH) [ack N] [win N] [urg N] [<OPTIONS>]`
+/// The ECN bits, by their names in packetdrill. Without a name they are 0.
+const ECN: [(&str, u8); 4] = [("[noecn]", 0), ("[ect1]", 1), ("[ect0]", 2), ("[ce]", 3)];
+
+/// `[[ECN]] FLAGS FIRST:LAST(LENGTH) [ack N] [win N] [urg N] [<OPTIONS>]`
 fn segment(text: &str) -> Result<Segment, String> {
+    let text = text.trim();
+    let named = ECN.iter().find_map(|(name, bits)| text.strip_prefix(name).map(|rest| (*bits, rest)));
+    let (ecn, text) = named.unwrap_or((0, text));
     let (head, options) = match text.split_once('<') {
         Some((head, rest)) => (head, Some(rest.trim().strip_suffix('>').ok_or("no '>' after options")?)),
         None => (text, None),
@@ -111,6 +119,7 @@ fn segment(text: &str) -> Result<Segment, String> {
     let flags = words.next().ok_or("no flags")?.to_string();
     let (seq, length) = range(words.next().ok_or("no sequence numbers")?)?;
     let mut s = Segment {
+        ecn,
         flags,
         seq,
         length,

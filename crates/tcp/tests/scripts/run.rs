@@ -4,7 +4,7 @@
 use super::line::{Event, Segment, TcpOption, Time, parse, setting};
 use castanet_element::{Secret, Seed};
 use castanet_tcp::application::{Application, Registered, Session, Tally};
-use castanet_tcp::engine::{Engine, Flow, Listener, Settings, Stream, invariants};
+use castanet_tcp::engine::{Arrived, Ecn, Engine, Flow, IpNotes, Listener, Settings, Stream, invariants};
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -28,8 +28,8 @@ struct Run {
     engine: Engine,
     flow: Flow,
     now: i64,
-    /// Segments that were sent and not expected yet, with their times.
-    sent: VecDeque<(i64, Vec<u8>)>,
+    /// Segments that were sent and not expected yet, with their times and ECN bits.
+    sent: VecDeque<(i64, u8, Vec<u8>)>,
     /// The initial sequence number of the TCP, once it is known.
     iss: Option<u32>,
 }
@@ -43,7 +43,9 @@ pub fn run(text: &str) -> Result<(), String> {
             run.event(time, &event).map_err(at)?;
         }
     }
-    run.sent.front().map_or(Ok(()), |(_, left)| Err(format!("end: sent at last: {}", run.show(left))))
+    run.sent
+        .front()
+        .map_or(Ok(()), |(_, ecn, left)| Err(format!("end: sent at last: {}", run.show(*ecn, left))))
 }
 
 /// The settings of the engine, with those of the script.
@@ -61,6 +63,7 @@ fn settings(text: &str) -> Result<Settings, String> {
         user_timeout: 300,
         no_delay: false,
         path_mtu: false,
+        ecn: Ecn::Accept,
         super_packets: false,
     };
     for (n, line) in text.lines().enumerate() {
@@ -72,6 +75,7 @@ fn settings(text: &str) -> Result<Settings, String> {
             Some(("timeout", n)) => settings.user_timeout = n,
             Some(("nodelay", n)) => settings.no_delay = n > 0,
             Some(("pathmtu", n)) => settings.path_mtu = n > 0,
+            Some(("ecn", n)) => settings.ecn = [Ecn::Off, Ecn::Offer, Ecn::Accept][(n as usize).min(2)],
             Some((other, _)) => return Err(at(format!("'{other}' is no setting"))),
         }
     }
@@ -101,7 +105,7 @@ impl Run {
             if segment[13] & 2 != 0 {
                 self.iss = Some(word(&segment, 4));
             }
-            self.sent.push_back((self.now, segment));
+            self.sent.push_back((self.now, p.data()[1] & 3, segment));
         }
         invariants::check(&self.engine);
     }
@@ -123,8 +127,8 @@ impl Run {
         if let Event::Out(segment) = event {
             return self.expect(to, segment);
         }
-        if let Some((_, early)) = self.sent.front() {
-            return Err(format!("sent before: {}", self.show(early)));
+        if let Some((_, ecn, early)) = self.sent.front() {
+            return Err(format!("sent before: {}", self.show(*ecn, early)));
         }
         match event {
             Event::In(segment) => self.arrives(segment),
@@ -159,18 +163,23 @@ impl Run {
         bytes[18..20].copy_from_slice(&s.urgent.to_be_bytes());
         bytes.extend(&options);
         bytes.resize(20 + options.len().next_multiple_of(4) + s.length as usize, 0);
-        self.engine.input(self.flow, &mut bytes, self.now).unwrap();
+        let notes = IpNotes { marked: s.ecn == 3, route: Arrived::Directly };
+        match s.ecn {
+            3 => self.engine.input_noted(self.flow, &mut bytes, self.now, &notes).unwrap(),
+            _ => self.engine.input(self.flow, &mut bytes, self.now).unwrap(),
+        }
     }
 
     /// The next segment that was sent must be this one.
     fn expect(&mut self, at: i64, want: &Segment) -> Result<(), String> {
-        let (time, bytes) = self.sent.pop_front().ok_or("no segment is sent")?;
-        let shown = self.show(&bytes);
+        let (time, ecn, bytes) = self.sent.pop_front().ok_or("no segment is sent")?;
+        let shown = self.show(ecn, &bytes);
         if time != at {
             return Err(format!("sent {} ms earlier: {shown}", (at - time) / 1_000_000));
         }
-        let got = self.segment(&bytes);
-        let same = got.flags == want.flags
+        let got = self.segment(ecn, &bytes);
+        let same = got.ecn == want.ecn
+            && got.flags == want.flags
             && got.seq == want.seq
             && got.length == want.length
             && got.urgent == want.urgent
@@ -180,14 +189,14 @@ impl Run {
         if same { Ok(()) } else { Err(format!("sent instead: {shown}")) }
     }
     /// A segment that was sent.
-    fn segment(&self, bytes: &[u8]) -> Segment {
+    fn segment(&self, ecn: u8, bytes: &[u8]) -> Segment {
         let header = usize::from(bytes[12] >> 4) * 4;
         let is_ack = bytes[13] & 16 != 0;
-        let text = [(1, 'F'), (2, 'S'), (4, 'R'), (8, 'P'), (16, '.'), (32, 'U')];
         // A RST without a connection has the number that the peer acknowledged.
         let base = self.iss.unwrap_or(0);
         Segment {
-            flags: text.iter().filter(|(bit, _)| bytes[13] & bit != 0).map(|t| t.1).collect(),
+            ecn,
+            flags: FLAGS.iter().filter(|(bit, _)| bytes[13] & bit != 0).map(|t| t.1).collect(),
             seq: word(bytes, 4).wrapping_sub(base),
             length: (bytes.len() - header) as u32,
             ack: is_ack.then(|| word(bytes, 8).wrapping_sub(ISN)),
@@ -196,12 +205,13 @@ impl Run {
             options: Some(options_of(&bytes[20..header])),
         }
     }
-    fn show(&self, bytes: &[u8]) -> String {
-        let s = self.segment(bytes);
+    fn show(&self, ecn: u8, bytes: &[u8]) -> String {
+        let s = self.segment(ecn, bytes);
         let ack = s.ack.map_or(String::new(), |a| format!(" ack {a}"));
         let (last, window) = (s.seq.wrapping_add(s.length), s.window.unwrap_or(0));
         format!(
-            "{} {}:{last}({}){ack} win {window} {:?}",
+            "{}{} {}:{last}({}){ack} win {window} {:?}",
+            ["", "[ect1] ", "[ect0] ", "[ce] "][usize::from(ecn & 3)],
             s.flags,
             s.seq,
             s.length,
@@ -272,17 +282,12 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + 4].iter().fold(0, |n, b| n << 8 | u32::from(*b))
 }
 
+/// The flags, by their letters in packetdrill.
+const FLAGS: [(u8, char); 8] =
+    [(1, 'F'), (2, 'S'), (4, 'R'), (8, 'P'), (16, '.'), (32, 'U'), (64, 'E'), (128, 'W')];
+
 fn flags(text: &str) -> u8 {
-    let bit = |c| match c {
-        'F' => 1,
-        'S' => 2,
-        'R' => 4,
-        'P' => 8,
-        '.' => 16,
-        'U' => 32,
-        _ => 0,
-    };
-    text.chars().map(bit).sum()
+    FLAGS.iter().filter(|(_, letter)| text.contains(*letter)).map(|(bit, _)| bit).sum()
 }
 
 /// Whether options are those that are wanted, where the value of a timestamp may be any.

@@ -4,11 +4,13 @@
 
 mod curl;
 mod dumps;
+mod ecn;
 mod faults;
 mod kernel;
 mod options;
 mod path_mtu;
 mod simulated;
+mod source_route;
 
 use castanet_element::remote::Remote as _;
 use castanet_element::spec::Origin;

@@ -84,6 +84,8 @@ fn wrong_configurations_say_so() {
         ("i :: Idle; TCPEcho(i, PORT 7);", "'i' is of class Idle, not TCPStack"),
         ("TCPEcho(b, PORT 7); d :: TCPDiscard(b, PORT 7);", "port 7: the port has a listener already"),
         ("TCPEcho(b, CONNECT 10.0.0.1);", "expected ADDR:PORT"),
+        ("TCPEcho(b, CONNECT 10.0.0.1:7@224.0.0.1);", "224.0.0.1 is no host"),
+        ("TCPEcho(b, CONNECT 10.0.0.1:7!1.1.1.1!a);", "'a'"),
         ("TCPEcho;", "STACK"),
         (
             "Idle -> TCPStack(10.0.0.3, LISTEN 7 e) -> Discard; e :: TCPEcho(b);",

@@ -3,13 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::needless_range_loop)]
 
 mod defence;
+mod ecn;
 mod errors;
 mod exchange;
 mod noise;
+mod route;
 mod super_packets;
 mod user;
 
-use super::{Engine, Flow, IcmpError, Listener, Settings};
+use super::{Arrived, Ecn, Engine, Flow, IcmpError, IpNotes, Listener, Route, Settings};
 use crate::application::{Application, Registered, Session, Tally};
 use crate::engine::Stream;
 use castanet_element::packet::Packet;
@@ -68,6 +70,7 @@ fn settings(n: usize) -> Settings {
         user_timeout: 300,
         no_delay: false,
         path_mtu: false,
+        ecn: Ecn::Accept,
         super_packets: false,
     }
 }
@@ -104,7 +107,12 @@ fn give(e: &mut Engine, packet: &[u8], now: i64) -> Result<(), Reason> {
         local: end(ip.dst.get(), header.dst_port.get()),
         remote: end(ip.src.get(), header.src_port.get()),
     };
-    e.input(flow, &mut segment, now)
+    let route = Arrived::of(&packet[Ipv4Header::LEN..ip.header_len()], *flow.remote.ip());
+    let notes = IpNotes { marked: ip.ecn() == 3, route };
+    match notes {
+        IpNotes { marked: false, route: Arrived::Directly } => e.input(flow, &mut segment, now),
+        _ => e.input_noted(flow, &mut segment, now, &notes),
+    }
 }
 
 fn header(packet: &[u8]) -> TcpHeader {
@@ -124,6 +132,24 @@ fn icmp_about(packet: &[u8], kind: u8, code: u8, rest: u32) -> Vec<u8> {
     [&ip.to_bytes()[..], &message.to_bytes(), &packet[..28]].concat()
 }
 
+/// The same about a packet with IP options, which are quoted as well.
+fn icmp_about_all(packet: &[u8], kind: u8, code: u8, rest: u32) -> Vec<u8> {
+    let header = Ipv4Header::from_prefix(packet).unwrap().header_len();
+    let (mut error, more) = (icmp_about(packet, kind, code, rest), header - Ipv4Header::LEN);
+    error.extend(&packet[28..28 + more]);
+    let ip = Ipv4Header::from_prefix_mut(&mut error).unwrap();
+    ip.total_len = castanet_wire::Be16::new(ip.total_len.get() + more as u16);
+    ip.set_checksum20();
+    error
+}
+
+/// Marks a packet: it has met congestion (RFC 3168, section 5).
+fn mark(packet: &mut [u8]) {
+    let ip = Ipv4Header::from_prefix_mut(packet).unwrap();
+    ip.tos |= 3;
+    ip.set_checksum20();
+}
+
 /// A network between two engines.
 struct Network {
     ends: [Engine; 2],
@@ -133,6 +159,10 @@ struct Network {
     now: i64,
     count: u64,
     random: Random,
+    /// Of the packets that may be marked, every so many is; 0 for none.
+    marks: usize,
+    /// The type of service and the TCP flags of each packet, and whether it has data.
+    seen: Vec<(u8, u8, bool)>,
     /// The percentages of packets that are lost, sent twice, and corrupted; and the most delay in milliseconds.
     faults: [u64; 4],
 }
@@ -140,12 +170,18 @@ struct Network {
 impl Network {
     fn new(ends: [Engine; 2], seed: u64, faults: [u64; 4]) -> Network {
         let random = Random::new(seed, "network");
-        Network { ends, mtu: 1500, way: BTreeMap::new(), now: 1_000_000_000_000, count: 0, random, faults }
+        let (way, seen, now) = (BTreeMap::new(), Vec::new(), 1_000_000_000_000);
+        Network { ends, mtu: 1500, way, now, count: 0, random, marks: 0, seen, faults }
     }
     fn flush(&mut self) {
         let [loss, twice, corrupt, delay] = self.faults;
         for from in 0..2 {
-            for packet in packets(&mut self.ends[from]) {
+            for mut packet in packets(&mut self.ends[from]) {
+                let (tos, header) = (packet[1], header(&packet));
+                self.seen.push((tos, header.flags, packet.len() > 20 + header.header_len()));
+                if self.marks > 0 && tos & 3 == 2 && self.seen.len().is_multiple_of(self.marks) {
+                    mark(&mut packet);
+                }
                 let fits =
                     packet.len() <= self.mtu || !Ipv4Header::from_prefix(&packet).unwrap().dont_fragment();
                 let (to, packet) = if fits {
