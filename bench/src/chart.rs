@@ -41,6 +41,14 @@ pub fn step(most: f64) -> f64 {
     [1.0, 2.0, 5.0].into_iter().map(|n| n * power).find(|s| most / s <= 7.0).unwrap_or(10.0 * power)
 }
 
+/// The ticks of an axis from 0 to `most`, with the number of digits after the point.
+fn ticks(most: f64) -> impl Iterator<Item = (f64, usize)> {
+    let step = step(most);
+    let decimals = (-step.log10().floor()).max(0.0) as usize;
+    let all = (0..).map(move |i| f64::from(i) * step).take_while(move |v| *v <= most * (1.0 + 1e-9));
+    all.map(move |v| (v, decimals))
+}
+
 // Writing to a string cannot fail, so the results of `write!` in this file are ignored.
 impl Chart {
     /// The horizontal position of a value, in pixels.
@@ -55,34 +63,64 @@ impl Chart {
 
     /// Draws axes and grid. The labels name the quantities, with units.
     pub fn axes(&self, out: &mut String, across: &str, up: &str) {
-        let (right, bottom) = (self.left + self.width, self.top + self.height);
-        for (vertical, most) in [(false, self.most.1), (true, self.most.0)] {
-            let step = step(most);
-            let decimals = (-step.log10().floor()).max(0.0) as usize;
-            let ticks = (0..).map(|i| f64::from(i) * step).take_while(|v| *v <= most * (1.0 + 1e-9));
-            for value in ticks {
-                let _ = if vertical {
-                    let x = self.x(value);
-                    writeln!(
-                        out,
-                        "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{}\" y2=\"{bottom}\" stroke=\"#eee\"/>\
-                         <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{value:.decimals$}</text>",
-                        self.top,
-                        bottom + 18.0
-                    )
-                } else {
-                    let y = self.y(value);
-                    writeln!(
-                        out,
-                        "<line x1=\"{}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>\
-                         <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{value:.decimals$}</text>",
-                        self.left,
-                        self.left - 6.0,
-                        y + 4.0
-                    )
-                };
-            }
+        self.grid(out, true);
+        self.frame(out, across, up);
+    }
+
+    /// Draws axes for groups of bars, which are to be labelled one by one: a grid only for the vertical axis. `right` is the value on a
+    /// second scale, on the right and in Gbit/s, of 1 on the left.
+    pub fn bar_axes(&self, out: &mut String, [across, up]: [&str; 2], right: Option<f64>) {
+        self.grid(out, false);
+        self.frame(out, across, up);
+        let Some(right) = right else { return };
+        let most = self.most.1 * right;
+        let edge = self.left + self.width;
+        for (value, decimals) in ticks(most) {
+            let y = self.y(value / right);
+            let _ = writeln!(
+                out,
+                "<line x1=\"{edge}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#888\"/>\
+                 <text x=\"{}\" y=\"{:.1}\">{value:.decimals$}</text>",
+                edge + 4.0,
+                edge + 7.0,
+                y + 4.0
+            );
         }
+        let (x, y) = (edge + 50.0, self.top + self.height / 2.0);
+        let _ = writeln!(
+            out,
+            "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\" transform=\"rotate(-90 {x} {y})\">Gbit/s</text>"
+        );
+    }
+
+    /// Draws the grid of the vertical axis, and, if `across` is set, that of the horizontal axis.
+    fn grid(&self, out: &mut String, across: bool) {
+        let (right, bottom) = (self.left + self.width, self.top + self.height);
+        for (value, decimals) in ticks(self.most.1) {
+            let y = self.y(value);
+            let _ = writeln!(
+                out,
+                "<line x1=\"{}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>\
+                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{value:.decimals$}</text>",
+                self.left,
+                self.left - 6.0,
+                y + 4.0
+            );
+        }
+        for (value, decimals) in ticks(self.most.0).filter(|_| across) {
+            let x = self.x(value);
+            let _ = writeln!(
+                out,
+                "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{}\" y2=\"{bottom}\" stroke=\"#eee\"/>\
+                 <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{value:.decimals$}</text>",
+                self.top,
+                bottom + 18.0
+            );
+        }
+    }
+
+    /// Draws the frame around the grid, and the labels of the axes.
+    fn frame(&self, out: &mut String, across: &str, up: &str) {
         let (middle, line, aside) =
             (self.left + self.width / 2.0, self.top + self.height / 2.0, self.left - 52.0);
         let _ = writeln!(
@@ -94,7 +132,7 @@ impl Chart {
             self.top,
             self.width,
             self.height,
-            bottom + 42.0
+            self.top + self.height + 42.0
         );
     }
 

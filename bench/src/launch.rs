@@ -2,9 +2,11 @@
 //! Hosts made of network namespaces, and processes on them.
 
 use crate::process::Process;
-use std::path::PathBuf;
+use castanet_control::Client;
+use castanet_control::client::Address;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Timeout, longer than any start needs even on a slow machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -86,5 +88,27 @@ impl Launcher {
         let all: Vec<&str> =
             start.into_iter().chain(["run", "--quiet"]).chain(words.iter().copied()).collect();
         self.part("castanet run", &all)
+    }
+}
+
+/// Connects to the control socket of a router that is starting.
+///
+/// # Errors
+/// The router has ended, or does not answer.
+pub fn connect(process: &mut Process, socket: &Path) -> Result<Client, String> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let why = match Client::connect(&Address::Unix(socket.to_path_buf()), PATIENCE) {
+            Ok(client) => return Ok(client),
+            Err(e) => e.to_string(),
+        };
+        if process.has_ended() {
+            let complaints = process.complaints();
+            return Err(if complaints.is_empty() { why } else { complaints });
+        }
+        if Instant::now() > deadline {
+            return Err(why);
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compares Castanet's routers with each other: the same router with more interfaces, or with another task.
 
-use super::{Contender, Program, Results};
+use super::{Contender, Program, Results, Subject};
 use crate::fig8::Spread;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -28,21 +28,28 @@ fn paired(own: &[f64], base: &[f64]) -> Option<[Spread; 2]> {
     ])
 }
 
-/// Compares each router that has a base with it. `times` returns the time of a run in each round, for a program with this name.
-pub fn all<'a>(routers: &[Contender], times: impl Fn(&str) -> Option<&'a [f64]>) -> Vec<Compared> {
-    let compared = |router: &Contender| {
-        let base = router.base.clone()?;
-        let run = times(&router.name).zip(times(&base)).and_then(|(own, base)| paired(own, base));
-        Some(Compared { name: router.name.clone(), base, run })
+/// Compares each router that has a base with it, for each kind of traffic. `subjects` have the places of their routers in `contenders`.
+/// `times` returns the time of a run in each round, for the program of the subject with this name.
+pub fn all<'a>(
+    contenders: &[Contender],
+    subjects: &[(usize, Subject)],
+    times: impl Fn(&str) -> Option<&'a [f64]>,
+) -> Vec<Compared> {
+    let compared = |(place, own): &(usize, Subject)| {
+        let base = contenders.get(*place)?.base.as_ref()?;
+        let (_, base) = subjects.iter().find(|(_, s)| s.router == *base && s.traffic == own.traffic)?;
+        let run = times(&own.name).zip(times(&base.name)).and_then(|(own, base)| paired(own, base));
+        Some(Compared { name: own.name.clone(), base: base.name.clone(), run })
     };
-    routers.iter().filter_map(compared).collect()
+    subjects.iter().filter_map(compared).collect()
 }
 
 /// The ratios of peak and loss-free rate of two routers.
-fn rates(r: &Results, c: &Compared) -> Option<[f64; 2]> {
-    let of = |name: &str| r.names.iter().position(|n| n == name).and_then(|who| r.capacities.get(who));
-    let (own, base) = (of(&c.name)?, of(&c.base)?);
-    Some([own.peak / base.peak.max(1.0), own.loss_free / base.loss_free.max(1.0)])
+fn rates(r: &Results, c: &Compared) -> [Option<f64>; 2] {
+    let of = |name: &str| r.names().position(|n| n == name).and_then(|who| r.capacities.get(who));
+    let Some((own, base)) = of(&c.name).zip(of(&c.base)) else { return [None; 2] };
+    let free = own.loss_free.zip(base.loss_free).map(|(own, base)| own / base.max(1.0));
+    [Some(own.peak / base.peak.max(1.0)), free]
 }
 
 /// The numbers of instructions that a program executes for a packet and that its base executes.
@@ -71,7 +78,7 @@ pub fn table(r: &Results) -> String {
         "compared", "with", "peak", "loss-free", "ns more a run", "ratio", "executed", "ratio"
     );
     for c in &r.compared {
-        let [peak, free] = rates(r, c).map_or(["-".into(), "-".into()], |all| all.map(|n| format!("{n:.2}")));
+        let [peak, free] = rates(r, c).map(|n| n.map_or("-".into(), |n| format!("{n:.2}")));
         let spread = |s: Spread, n: usize| format!("{:.n$} ({:.n$} to {:.n$})", s.median, s.min, s.max);
         let [more, times] =
             c.run.map_or(["-".into(), "-".into()], |[more, times]| [spread(more, 1), spread(times, 2)]);
@@ -100,8 +107,8 @@ pub fn json(r: &Results) -> Value {
         json!({
             "router": c.name,
             "base": c.base,
-            "peak_ratio": rates.map(|n| n[0]),
-            "loss_free_ratio": rates.map(|n| n[1]),
+            "peak_ratio": rates[0],
+            "loss_free_ratio": rates[1],
             "run_ns_more": c.run.map(|s| spread(s[0])),
             "run_ratio": c.run.map(|s| spread(s[1])),
             "executed": executed.map(|n| n[0]),

@@ -47,7 +47,7 @@ impl std::str::FromStr for Generator {
 }
 
 /// The addresses of the packets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Addresses {
     /// Ethernet source and destination.
     pub ether: [[u8; 6]; 2],
@@ -91,15 +91,30 @@ pub fn live_frame(a: Addresses, length: usize) -> LiveFrame {
     LiveFrame { bytes, flow: FLOW }
 }
 
-/// Sends with a packet socket.
-fn send(
-    sender: &mut PacketSender,
-    frames: &[Vec<u8>],
-    rate: f64,
-    time: Duration,
-    watch: Watch<'_>,
-) -> Result<Load, String> {
+/// A packet socket, with the frames of all flows and the number of frames sent.
+pub struct Socket {
+    sender: PacketSender,
+    frames: Vec<Vec<u8>>,
+    sent: usize,
+}
+
+impl Socket {
+    /// Sends this number of frames. Returns the number of frames that the kernel took.
+    fn send(&mut self, n: usize) -> Result<u64, String> {
+        let frames = self.frames.iter().cycle().skip(self.sent % self.frames.len().max(1)).take(n);
+        let done = self.sender.send(frames.map(|f| Outgoing::plain(f)));
+        self.sent += done.count;
+        match done.refusal {
+            None | Some(Refusal::Full | Refusal::Congested) => Ok(done.count as u64),
+            Some(r) => Err(format!("{}: a frame was refused: {r:?}", self.sender.name())),
+        }
+    }
+}
+
+/// Sends with packet sockets, which take turns.
+fn send(sockets: &mut [Socket], rate: f64, time: Duration, watch: Watch<'_>) -> Result<Load, String> {
     let mut sent = 0u64;
+    let mut turn = 0;
     loop {
         let elapsed = watch.start.elapsed();
         if elapsed >= time {
@@ -111,48 +126,49 @@ fn send(
             std::hint::spin_loop();
             continue;
         }
-        let done = sender.send(
-            frames
-                .iter()
-                .cycle()
-                .skip(sent as usize % frames.len().max(1))
-                .take(n)
-                .map(|f| Outgoing::plain(f)),
-        );
-        sent += done.count as u64;
-        match done.refusal {
-            None | Some(Refusal::Full | Refusal::Congested) => {}
-            Some(r) => return Err(format!("{}: a frame was refused: {r:?}", sender.name())),
+        turn = (turn + 1) % sockets.len().max(1);
+        match sockets.get_mut(turn) {
+            Some(socket) => sent += socket.send(n)?,
+            None => return Err("no device to send on".into()),
         }
     }
 }
 
 /// An initialised sender.
 pub enum Sender {
-    /// A packet socket, with the frames of all flows.
-    Packet(PacketSender, Vec<Vec<u8>>),
+    /// No sender: the router makes the packets.
+    None,
+    /// A packet socket for each device.
+    Packet(Vec<Socket>),
     /// A sender in the kernel.
     Live(LiveSender),
 }
 
 impl Sender {
-    /// Opens a device.
+    /// Opens devices, to send packets with these addresses on each of them in turn.
     ///
     /// # Errors
-    /// The device is missing, or the kernel does not permit or support it.
+    /// A device is missing, or the kernel does not permit or support it.
     pub fn open(
         generator: Generator,
-        device: &str,
-        addresses: Addresses,
+        devices: &[(String, Addresses)],
         length: usize,
     ) -> Result<Sender, String> {
         let text = |e: castanet_io::device::DeviceError| e.to_string();
+        if devices.is_empty() {
+            return Ok(Sender::None);
+        }
         Ok(match generator {
             Generator::Packet => {
-                Sender::Packet(PacketSender::open(device).map_err(text)?, frames(addresses, length))
+                let open = |(device, addresses): &(String, Addresses)| {
+                    let sender = PacketSender::open(device).map_err(text)?;
+                    Ok(Socket { sender, frames: frames(*addresses, length), sent: 0 })
+                };
+                Sender::Packet(devices.iter().map(open).collect::<Result<_, String>>()?)
             }
             Generator::Live => {
-                Sender::Live(LiveSender::open(device, live_frame(addresses, length)).map_err(text)?)
+                let frames = devices.iter().map(|(device, a)| (device.clone(), live_frame(*a, length)));
+                Sender::Live(LiveSender::open_several(frames.collect()).map_err(text)?)
             }
         })
     }
@@ -165,7 +181,13 @@ impl Sender {
         watch: impl FnOnce() -> Result<Watch<'a>, String> + Send,
     ) -> Result<Load, String> {
         match self {
-            Sender::Packet(sender, frames) => send(sender, frames, rate, time, watch()?),
+            Sender::None => {
+                let watch = watch()?;
+                std::thread::sleep(time);
+                let load = watch.end(0)?;
+                Ok(Load { all: load.received, sent: load.received, ..load })
+            }
+            Sender::Packet(sockets) => send(sockets, rate, time, watch()?),
             Sender::Live(sender) => {
                 let at_end = |watch: Result<Watch<'_>, String>, sent| watch?.end(sent);
                 let (load, all) = sender.send(rate, time, watch, at_end).map_err(|e| e.to_string())?;

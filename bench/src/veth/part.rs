@@ -27,21 +27,33 @@ pub(crate) fn ip(word: &str) -> Result<u32, String> {
     number::<std::net::Ipv4Addr>(word).map(std::net::Ipv4Addr::to_bits)
 }
 
+/// Reads a device with Ethernet and IP addresses.
+fn path(word: &str) -> Result<(String, Addresses), String> {
+    match word.split('/').collect::<Vec<_>>()[..] {
+        [device, e0, e1, i0, i1] => {
+            let addresses = Addresses { ether: [ether(e0)?, ether(e1)?], ip: [ip(i0)?, ip(i1)?] };
+            Ok((device.to_string(), addresses))
+        }
+        _ => Err(format!("'{word}' is not DEVICE/FROM/TO/FROM/TO")),
+    }
+}
+
 /// Performs a part:
 ///
 /// - `hold` creates a host and keeps it until its input ends; `hold PID` creates one in the user namespace of
 ///   another process.
 /// - `enter PID PROGRAM WORD...` executes a program on a host; `pinned PID CPU PROGRAM WORD...` does so on one
 ///   CPU.
-/// - `steer PID DEVICE CPU` makes a CPU execute the receive path of a device.
-/// - `napi PID DEVICE` makes a device receive frames that are redirected to it.
-/// - `drop PID DEVICE` drops all frames that a device receives; `forward PID FROM TO` forwards by the hand-written program;
-///   `forward-sockets PID CPU FROM TO` forwards by bare AF_XDP sockets. All do so until their input ends.
-/// - `redirected PID DEVICE` prints the number of frames that programs have redirected to a device.
+/// - `steer PID DEVICES CPU` makes a CPU execute the receive path of devices. Their names are separated by commas.
+/// - `napi PID DEVICES` makes devices receive frames that are redirected to them.
+/// - `drop PID DEVICES` drops all frames that devices receive; `forward PID PAIRS` forwards by the hand-written program, between
+///   the devices of this number of pairs; `forward-sockets PID CPU FROM TO` forwards by bare AF_XDP sockets. All do so until their
+///   input ends.
+/// - `redirected PID DEVICES` prints the number of frames that programs have redirected to devices.
 /// - `runs PID DEVICE` counts the runs of the program of a device.
-/// - `send PID CPU packet|live DEVICE LENGTH FROM TO FROM TO RECEIVER DEVICE cpu|pid|self N` is the generator.
-///   It runs on a host and CPU, and sends on a device with these Ethernet and IP addresses. The remaining words
-///   say what it observes.
+/// - `send PID CPU packet|live LENGTH cpu|pid|self N RECEIVER DEVICES DEVICE/FROM/TO/FROM/TO...` is the generator. It runs on a host and
+///   CPU, and sends on one or more devices in turn, with these Ethernet and IP addresses. The words between say what it observes.
+///   Without a device to send on, it only observes.
 /// - `tcp-serve PID CPU` and `tcp-measure PID CPU` are the kernel's ends of `castanet bench tcp`.
 ///
 /// # Errors
@@ -61,48 +73,52 @@ pub fn run(words: &[String]) -> Result<(), String> {
             namespace::enter(number(pid)?).map_err(text)?;
             Err(exec(program, rest))
         }
-        ["steer", pid, device, cpu] => {
+        ["steer", pid, devices, cpu] => {
             namespace::enter(number(pid)?).and_then(|()| namespace::own_sys()).map_err(text)?;
-            let path = format!("/sys/class/net/{device}/queues/rx-0/rps_cpus");
-            std::fs::write(&path, mask(number(cpu)?)).map_err(|e| format!("{path}: {e}"))
+            let mask = mask(number(cpu)?);
+            devices.split(',').try_for_each(|device| {
+                let path = format!("/sys/class/net/{device}/queues/rx-0/rps_cpus");
+                std::fs::write(&path, &mask).map_err(|e| format!("{path}: {e}"))
+            })
         }
-        ["napi", pid, device] => {
+        ["napi", pid, devices] => {
             namespace::enter(number(pid)?).map_err(text)?;
-            device::receive_by_napi(device).map_err(|e| e.to_string())
+            devices.split(',').try_for_each(|d| device::receive_by_napi(d).map_err(|e| e.to_string()))
         }
-        ["drop", pid, device] => {
+        ["drop", pid, devices] => {
             namespace::enter(number(pid)?).map_err(text)?;
-            beside::drop_frames(device)
+            beside::drop_frames(&devices.split(',').collect::<Vec<_>>())
         }
-        ["forward", pid, from, to] => {
+        ["forward", pid, pairs] => {
             namespace::enter(number(pid)?).map_err(text)?;
-            beside::forward(from, to)
+            beside::forward(number(pairs)?)
         }
         ["forward-sockets", pid, cpu, from, to] => {
             namespace::pin(number(cpu)?).map_err(text)?;
             namespace::enter(number(pid)?).map_err(text)?;
             beside::forward_by_sockets(from, to)
         }
-        ["redirected", pid, device] => {
+        ["redirected", pid, devices] => {
             namespace::enter(number(pid)?).map_err(text)?;
-            println!("{}", beside::redirected(device));
+            println!("{}", devices.split(',').map(beside::redirected).sum::<u64>());
             Ok(())
         }
         ["runs", pid, device] => {
             namespace::enter(number(pid)?).map_err(text)?;
             beside::count_runs(device)
         }
-        ["send", pid, cpu, how, device, length, e0, e1, i0, i1, receiver, received, kind, worker] => {
+        ["send", pid, cpu, how, length, kind, worker, receiver, received, ref paths @ ..] => {
             namespace::pin(number(cpu)?).map_err(text)?;
             namespace::enter(number(pid)?).map_err(text)?;
-            let addresses = Addresses { ether: [ether(e0)?, ether(e1)?], ip: [ip(i0)?, ip(i1)?] };
+            let paths = paths.iter().map(|word| path(word)).collect::<Result<Vec<_>, String>>()?;
             let worker = match kind {
                 "pid" => Worker::Process(number(worker)?),
                 "self" => Worker::Process(std::process::id()),
                 _ => Worker::Processor(number(worker)?),
             };
-            let arrivals = Arrivals { receiver: number(receiver)?, device: received.into() };
-            let sender = Sender::open(how.parse()?, device, addresses, number(length)?)?;
+            let devices = received.split(',').map(str::to_string).collect();
+            let arrivals = Arrivals { receiver: number(receiver)?, devices };
+            let sender = Sender::open(how.parse()?, &paths, number(length)?)?;
             generator::serve(sender, &arrivals, worker)
         }
         [kind @ ("tcp-serve" | "tcp-measure"), pid, cpu] => {
@@ -152,6 +168,10 @@ mod tests {
             assert!(ether(bad).is_err());
         }
         assert_eq!(ip("10.0.1.2"), Ok(0x0a00_0102));
+        let (device, a) =
+            path("to1p2/02:00:00:01:03:02/02:00:00:01:03:01/10.0.2.2/10.0.3.2").unwrap_or_default();
+        assert_eq!((device.as_str(), a.ether[1][5], a.ip[1]), ("to1p2", 1, 0x0a00_0302));
+        assert!(path("to1p2/02:00:00:01:03:02/10.0.2.2/10.0.3.2").is_err());
         for bad in
             [&[][..], &["hold", "x"], &["enter"], &["steer", "1", "d"], &["napi", "1"], &["send"], &["fly"]]
         {

@@ -1,133 +1,65 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hosts of a measurement: a sender, the routers, and a receiver behind all of them.
+//! The hosts of a measurement: a tester, which sends and receives, and the routers.
 
 use super::generator::{Arrivals, Generator, Load};
-use super::{Contender, KERNEL, Settings, Way};
-use crate::launch::{Launcher, PATIENCE};
+use super::hosts::{self, NEXT_HOP, OF_HOST, OF_ROUTER, devices, ether, links, outside};
+use super::stream::{Path, Plan, Stream, start_all};
+use super::{Contender, KernelTask, Known, Settings, Subject, Traffic, Way};
+use crate::launch::{Launcher, PATIENCE, connect};
 use crate::process::Process;
+use castanet_control::Client;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
-/// If no packet has arrived for this long, the packets that are still missing count as lost.
-const STILL: Duration = Duration::from_millis(100);
-/// The longest time that a router may take to drain.
-const DRAIN: Duration = Duration::from_secs(2);
-
-/// The Ethernet address of one end of a router's link.
-fn ether(router: usize, link: usize, end: usize) -> String {
-    format!("02:00:00:{router:02x}:{link:02x}:{end:02x}")
-}
-
-/// The name of the devices of sender and receiver for a router.
-fn device(router: usize) -> String {
-    format!("to{router}")
-}
-
-/// The Ethernet address of the next hop. No device has it, so the receiver drops packets as early as possible.
-pub const NEXT_HOP: &str = "02:00:00:00:00:ff";
-/// The receiver's IP address, the destination of the packets.
-pub const RECEIVER: &str = "10.0.1.2";
-/// The sender's IP address.
-pub(super) const SENDER: &str = "10.0.0.2";
-/// The routers' addresses on their devices, `in` and `out`.
-pub const ADDRESSES: [(&str, &str); 2] = [("in", "10.0.0.1/24"), ("out", "10.0.1.1/24")];
-
-/// The devices of one pair of interfaces, counted from 1. Packets arrive at the first device and leave by the second.
-fn pair(number: usize) -> [String; 2] {
-    ["in", "out"].map(|name| if number < 2 { name.to_string() } else { format!("{name}{number}") })
-}
-
-/// The interfaces of a router with this number of pairs: devices and addresses. Those of the first pair are [`ADDRESSES`].
-pub fn interfaces(pairs: usize) -> Vec<(String, String)> {
-    let of_pair = |number: usize| {
-        let subnets = [2 * number - 2, 2 * number - 1];
-        pair(number).into_iter().zip(subnets.map(|subnet| format!("10.0.{subnet}.1/24")))
-    };
-    (1..=pairs.max(1)).flat_map(of_pair).collect()
+/// A router on its host.
+struct Place {
+    contender: Contender,
+    host: Process,
+    /// Its process; `None` for the kernel.
+    router: Option<Process>,
+    /// The connection to a router whose elements are read or controlled.
+    client: Option<Client>,
+    /// The counts of packets that arrive from this router, at all devices of the tester.
+    arrivals: Arrivals,
 }
 
 /// The processes of a measurement.
 pub struct World {
     launcher: Launcher,
-    /// The names of the routers, and the packets through each.
-    streams: Vec<(String, Stream)>,
-    /// The processes of all routers but the kernel's.
-    routers: Vec<Process>,
-    /// The hosts of these routers, as process IDs, and whether the routers are Castanet's in the kernel.
-    places: Vec<(u32, bool)>,
+    places: Vec<Place>,
+    /// For each subject: its name, the place of its router, its traffic and its packets.
+    streams: Vec<(String, usize, Traffic, Stream)>,
+    /// Whether received packets are counted.
+    count_received: bool,
     /// The programs that drop what arrives.
     _sinks: Vec<Process>,
-    _hosts: Vec<Process>,
+    _tester: Process,
+    /// The control sockets.
+    _folder: TempDir,
     /// The method of packet generation.
     pub generator: Generator,
     /// The reason why live frames are not used; `None` if they are used, or if another method was requested.
     pub fallback: Option<String>,
 }
 
-/// The addresses of the packets through all routers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Flow<'a> {
-    /// The CPU of the generator.
-    pub processor: &'a str,
-    /// The frame length in bytes.
-    pub length: usize,
-    /// The source IP address.
-    pub from: &'a str,
-    /// The destination IP address.
-    pub to: &'a str,
-    /// Whether the packets end at the router's device `in`. Then this is where they arrive, not at the receiver.
-    pub ends_at_router: bool,
-}
-
-/// Connects the devices `in` and `out` of a router to the sender and the receiver. Both call their devices `name`.
-///
-/// # Errors
-/// The kernel does not permit it.
-pub(crate) fn join(
-    launcher: &Launcher,
-    router: &Process,
-    (number, name): (usize, &str),
-    ends: [&Process; 2],
-) -> Result<(), String> {
-    join_pair(launcher, router, (number, name), 1, ends)
-}
-
-/// Connects one pair of devices of a router to the sender and the receiver.
-fn join_pair(
-    launcher: &Launcher,
-    router: &Process,
-    (number, name): (usize, &str),
-    number_of_pair: usize,
-    [sender, receiver]: [&Process; 2],
-) -> Result<(), String> {
-    let [first, second] = pair(number_of_pair);
-    let link = 2 * number_of_pair - 1;
-    for (link, end, device) in [(link, sender, &first), (link + 1, receiver, &second)] {
-        let make = format!(
-            "link add name {name} address {} type veth peer name {device} address {} netns {}",
-            ether(number, link, 2),
-            ether(number, link, 1),
-            router.id()
-        );
-        launcher.ip(end, &[make, format!("link set {name} up")])?;
-    }
-    launcher.ip(router, &[format!("link set {first} up"), format!("link set {second} up")])
-}
-
-/// The packets through one router: the process that sends them, and the device at which they arrive.
-pub(crate) struct Stream {
-    generator: Process,
-    arrivals: Arrivals,
-    /// One of this number of packets is to arrive.
-    share: u32,
-}
-
 /// The frames that a router in the kernel has forwarded.
 #[derive(Clone, Copy, Debug)]
 pub struct Redirected {
-    /// The number of frames that its program has redirected to the device `out`.
+    /// The number of frames that its programs have redirected to devices.
     pub redirected: u64,
     /// The number of frames that have arrived at the receiver.
     pub arrived: u64,
+}
+
+/// What became of the packets of a trial.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// The generator's counts and times.
+    pub load: Load,
+    /// The number of packets that had arrived when the router had drained.
+    pub arrived: u64,
+    /// The number of packets that the router received, if they are counted.
+    pub received: Option<u64>,
 }
 
 /// The number of runs of a program, and their time in nanoseconds, from a part that counts them.
@@ -138,104 +70,153 @@ pub(super) fn runs(counter: &mut Process) -> Result<(u64, u64), String> {
     numbers.ok_or_else(|| format!("counter of runs: '{line}'"))
 }
 
-/// Starts a router on a host.
-fn start_router(
-    launcher: &Launcher,
-    host: &Process,
-    processor: usize,
-    router: &Contender,
-) -> Result<Process, String> {
-    let (pid, cpu) = (host.id().to_string(), processor.to_string());
-    let part = |words: &[&str]| {
-        let process = launcher.part(&router.name, words)?;
-        process.line(PATIENCE)?;
-        Ok(process)
-    };
-    match &router.way {
-        Way::Castanet { configuration, in_kernel } => {
-            let driver: &[&str] = if *in_kernel { &["--driver", "xdp"] } else { &[] };
-            let words = [driver, &["--expression", configuration]].concat();
-            launcher.castanet(host, Some(processor), &words)
+/// The first or second devices of a router's pairs.
+fn all_devices(pairs: usize, side: usize) -> Vec<String> {
+    (1..=pairs.max(1)).filter_map(|pair| devices(pair).into_iter().nth(side)).collect()
+}
+
+/// The packets of a subject, for the router with this number.
+fn plan(number: usize, subject: &Subject, place: &Place, tester: u32, cpu: [usize; 2]) -> Plan {
+    let (way, traffic) = (&place.contender.way, subject.traffic);
+    let directions: &[bool] = if traffic.both_ways { &[false, true] } else { &[false] };
+    let all = || (1..=traffic.flows).flat_map(move |pair| directions.iter().map(move |back| (pair, *back)));
+    let by = |names: [String; 2], back: bool| names.into_iter().nth(back.into()).unwrap_or_default();
+    // A packet to the device on one side of the router leaves by the device on the other side.
+    let offered = |(pair, back): (usize, bool)| {
+        let link = links(pair)[usize::from(back)];
+        let mut ip = hosts::host_addresses(pair);
+        if back {
+            ip.reverse();
         }
-        Way::Forwarder => part(&["forward", &pid, "in", "out"]),
-        Way::Drop => part(&["drop", &pid, "in"]),
-        Way::Sockets => part(&["forward-sockets", &pid, &cpu, "in", "out"]),
+        let to =
+            if place.contender.switched && !back { NEXT_HOP.into() } else { ether(number, link, OF_ROUTER) };
+        Path { device: by(outside(number, pair), back), ether: [ether(number, link, OF_HOST), to], ip }
+    };
+    let made = |(pair, _): (usize, bool)| Path {
+        device: by(devices(pair), true),
+        ether: [ether(number, links(pair)[1], OF_ROUTER), NEXT_HOP.into()],
+        ip: hosts::host_addresses(pair),
+    };
+    let behind = |(pair, back): (usize, bool)| by(outside(number, pair), !back);
+    let before = |(pair, back): (usize, bool)| by(devices(pair), back);
+    let (paths, arrives): (Vec<Path>, Vec<String>) = match way {
+        Way::Castanet { known: Known::Sources, .. } => (Vec::new(), all().map(behind).collect()),
+        Way::Kernel(KernelTask::Send) | Way::Sender => {
+            (all().map(made).collect(), all().map(behind).collect())
+        }
+        _ if way.receives() => (all().map(offered).collect(), all().map(before).collect()),
+        // One packet of several stands for all, and leaves by the first pair.
+        _ if place.contender.share > 1 => (all().map(offered).collect(), vec![behind((1, false))]),
+        _ => (all().map(offered).collect(), all().map(behind).collect()),
+    };
+    let sends = way.sends();
+    Plan {
+        sender: if sends { place.host.id() } else { tester },
+        processor: cpu[usize::from(sends)],
+        length: traffic.length,
+        paths,
+        receives: if sends {
+            (tester, arrives.clone())
+        } else {
+            (place.host.id(), all().map(before).collect())
+        },
+        arrivals: Arrivals {
+            receiver: if way.receives() { place.host.id() } else { tester },
+            devices: arrives,
+        },
+        share: place.contender.share,
+        worker: ("self", 0),
     }
 }
 
-impl Stream {
-    /// Starts the generator for the router with this number. `name` is the device of sender and receiver, and `worker` says
-    /// what the cost of the packets is, as for [`super::part::run`].
-    ///
-    /// # Errors
-    /// The kernel does not permit this method of generation.
-    pub fn start(
-        launcher: &Launcher,
-        how: Generator,
-        (number, name): (usize, &str),
-        [sender, receiver, router]: [&Process; 3],
-        flow: Flow<'_>,
-        (kind, worker): (&str, &str),
-    ) -> Result<Stream, String> {
-        let [from, to] = [ether(number, 1, 2), ether(number, 1, 1)];
-        let (end, arrives) = if flow.ends_at_router { (router, "in") } else { (receiver, name) };
-        let (sender, at) = (sender.id().to_string(), end.id().to_string());
-        let length = flow.length.to_string();
-        let words =
-            ["send", &sender, flow.processor, how.name(), name, &length, &from, &to, flow.from, flow.to];
-        let watched = [&at, arrives, kind, worker];
-        let all: Vec<&str> = words.into_iter().chain(watched).collect();
-        let generator = launcher.part("generator", &all)?;
-        generator.line(PATIENCE)?;
-        if how == Generator::Live {
-            let words = ["napi", &router.id().to_string(), "in"];
-            launcher.part("live frames cannot be received", &words)?.wait(PATIENCE)?;
-        }
-        let arrivals = Arrivals { receiver: end.id(), device: arrives.into() };
-        Ok(Stream { generator, arrivals, share: 1 })
+impl Place {
+    /// Starts a router on its host.
+    fn start(&mut self, launcher: &Launcher, processor: usize, folder: &TempDir) -> Result<(), String> {
+        let (pid, cpu) = (self.host.id().to_string(), processor.to_string());
+        let part = |words: &[&str]| {
+            let process = launcher.part(&self.contender.name, words)?;
+            process.line(PATIENCE)?;
+            Ok::<_, String>(Some(process))
+        };
+        let pairs = self.contender.pairs;
+        self.router = match &self.contender.way {
+            Way::Kernel(task) => {
+                hosts::prepare_kernel(launcher, &self.host, *task, pairs)?;
+                None
+            }
+            Way::Castanet { configuration, in_kernel, known } => {
+                let socket = folder.path().join(&self.contender.name);
+                let place = socket.to_string_lossy();
+                let driver: &[&str] = if *in_kernel { &["--driver", "xdp"] } else { &[] };
+                let control: &[&str] =
+                    if *known == Known::Nothing { &[] } else { &["--unix-socket", &place] };
+                let words = [driver, control, &["--expression", configuration]].concat();
+                let mut process = launcher.castanet(&self.host, Some(processor), &words)?;
+                if *known != Known::Nothing {
+                    let connected = connect(&mut process, &socket);
+                    self.client =
+                        Some(connected.map_err(|e| format!("the router {}: {e}", self.contender.name))?);
+                }
+                Some(process)
+            }
+            Way::Forwarder => part(&["forward", &pid, &pairs.to_string()])?,
+            Way::Drop => part(&["drop", &pid, &all_devices(pairs, 0).join(",")])?,
+            Way::Sockets => part(&["forward-sockets", &pid, &cpu, "in", "out"])?,
+            Way::Sender => None,
+        };
+        Ok(())
     }
 
-    /// Sends packets, and waits until no more of them arrive. Returns the generator's counts and times of the trial, and the
-    /// number of packets that arrived.
+    /// Whose CPU time is the cost of the packets, as for [`super::part::run`].
     ///
-    /// # Errors
-    /// A process has ended.
-    pub fn send(&mut self, rate: f64, time: Duration) -> Result<(Load, u64), String> {
-        self.generator.tell(&format!("{rate} {}", time.as_millis()))?;
-        let line = self.generator.line(time + PATIENCE)?;
-        let load = Load::parse(&line).ok_or_else(|| format!("generator: '{line}'"))?;
-        let (mut last, mut moved) = (self.arrivals.count()?, Instant::now());
-        let deadline = moved + DRAIN;
-        let expected = load.all / u64::from(self.share.max(1));
-        while last < load.before.saturating_add(expected)
-            && moved.elapsed() < STILL
-            && Instant::now() < deadline
+    /// The CPU time of a process is exact. The busy time of a CPU includes other programs, but is necessary if that CPU also executes the
+    /// receive path.
+    fn worker(&self, steered: Option<usize>) -> (&'static str, u32) {
+        let steered = steered.filter(|_| !self.contender.way.sends()).and_then(|cpu| u32::try_from(cpu).ok());
+        match (steered, &self.router) {
+            (Some(cpu), _) => ("cpu", cpu),
+            (None, Some(router)) if !self.contender.way.works_beside_generator() => ("pid", router.id()),
+            _ => ("self", 0),
+        }
+    }
+
+    /// The number of packets that the router has received.
+    fn received(&mut self) -> Result<u64, String> {
+        let pairs = self.contender.pairs.max(1);
+        if let (Some(client), Way::Castanet { known: Known::Receivers, .. }) =
+            (&mut self.client, &self.contender.way)
         {
-            std::thread::sleep(Duration::from_millis(5));
-            let now = self.arrivals.count()?;
-            if now != last {
-                (last, moved) = (now, Instant::now());
+            let mut sum = 0;
+            for element in (1..=pairs).flat_map(|pair| [format!("from{pair}"), format!("back{pair}")]) {
+                let handler = format!("{element}.count");
+                match client.read_text(&handler, "") {
+                    Ok(text) => {
+                        let n = text.trim().parse::<u64>();
+                        sum += n.map_err(|_| format!("{handler}: '{text}' is not a number"))?;
+                    }
+                    // The router receives in one direction only.
+                    Err(e) if e.is_refusal() => {}
+                    Err(e) => return Err(e.to_string()),
+                }
+            }
+            Ok(sum)
+        } else {
+            let devices = (1..=pairs).flat_map(devices).collect();
+            Arrivals { receiver: self.host.id(), devices }.count()
+        }
+    }
+
+    /// Starts or stops the router's own sources.
+    fn activate(&mut self, flows: usize, active: bool) -> Result<(), String> {
+        if let (Some(client), Way::Castanet { known: Known::Sources, .. }) =
+            (&mut self.client, &self.contender.way)
+        {
+            for pair in 1..=flows {
+                let done = client.write(&format!("source{pair}.active"), active.to_string().as_bytes());
+                done.map_err(|e| format!("the router {}: {e}", self.contender.name))?;
             }
         }
-        Ok((load, last.saturating_sub(load.before)))
-    }
-}
-
-/// Starts the streams of several routers. Without a requested method, uses live frames if the kernel permits them for all.
-/// Returns the streams, the method, and the reason why live frames are not used.
-///
-/// # Errors
-/// The kernel does not permit the method.
-pub(crate) fn start_all(
-    requested: Option<Generator>,
-    start: impl Fn(Generator) -> Result<Vec<Stream>, String>,
-) -> Result<(Vec<Stream>, Generator, Option<String>), String> {
-    match requested {
-        Some(how) => Ok((start(how)?, how, None)),
-        None => match start(Generator::Live) {
-            Ok(streams) => Ok((streams, Generator::Live, None)),
-            Err(why) => Ok((start(Generator::Packet)?, Generator::Packet, Some(why))),
-        },
+        Ok(())
     }
 }
 
@@ -244,167 +225,168 @@ impl World {
     ///
     /// # Errors
     /// The machine lacks a required feature or permission, or the configuration has errors.
-    pub fn new(settings: &Settings, [generator, processor]: [usize; 2]) -> Result<World, String> {
+    pub fn new(settings: &Settings, cpu: [usize; 2]) -> Result<World, String> {
         let launcher = Launcher { program: settings.program.clone(), part: settings.part.clone() };
-        let kernel = launcher.host(None)?;
-        let [sender, receiver] = [(); 2].map(|()| launcher.host(Some(kernel.id())));
-        let (sender, receiver) = (sender?, receiver?);
-        let others = settings.routers.iter().map(|_| launcher.host(Some(kernel.id())));
-        let others = others.collect::<Result<Vec<Process>, String>>()?;
-        let names: Vec<&str> =
-            std::iter::once(KERNEL).chain(settings.routers.iter().map(|r| r.name.as_str())).collect();
-        let hosts: Vec<&Process> = std::iter::once(&kernel).chain(&others).collect();
-        for (number, router) in hosts.iter().enumerate() {
-            join(&launcher, router, (number, &device(number)), [&sender, &receiver])?;
-        }
-        // The further pairs of a router carry no packets, but its devices exist and are up.
-        for (number, (host, router)) in (1..).zip(others.iter().zip(&settings.routers)) {
-            for idle in 2..=router.pairs {
-                let name = format!("to{number}p{idle}");
-                join_pair(&launcher, host, (number, &name), idle, [&sender, &receiver])?;
+        let folder = tempfile::tempdir().map_err(|e| format!("a temporary folder: {e}"))?;
+        let tester = launcher.host(None)?;
+        let mut places = Vec::new();
+        for (number, contender) in settings.contenders().into_iter().enumerate() {
+            let host = launcher.host(Some(tester.id()))?;
+            let pairs = contender.pairs.max(1);
+            for pair in 1..=pairs {
+                let names = outside(number, pair);
+                hosts::join_pair(&launcher, &host, (number, pair), names, [&tester, &tester])?;
             }
+            let devices = (1..=pairs).flat_map(|pair| outside(number, pair)).collect();
+            let arrivals = Arrivals { receiver: tester.id(), devices };
+            places.push(Place { contender, host, router: None, client: None, arrivals });
         }
-        let mut lines = Vec::new();
-        for (device, address) in ADDRESSES {
-            lines.push(format!("address add {address} dev {device}"));
-        }
-        lines.push(format!("neighbour add {SENDER} lladdr {} dev in", ether(0, 1, 2)));
-        lines.push(format!("neighbour add {RECEIVER} lladdr {NEXT_HOP} dev out"));
-        launcher.ip(&kernel, &lines)?;
-        launcher.shell(&kernel, "echo 1 > /proc/sys/net/ipv4/ip_forward")?;
-
-        let cpu = [generator, processor].map(|cpu| cpu.to_string());
-        for router in hosts.iter().filter(|_| settings.steer) {
-            let words = ["steer", &router.id().to_string(), "in", &cpu[1]];
+        for place in places.iter().filter(|_| settings.steer) {
+            let devices = all_devices(place.contender.pairs, 0).join(",");
+            let words = ["steer", &place.host.id().to_string(), &devices, &cpu[1].to_string()];
             launcher.part("receive processing cannot be steered", &words)?.wait(PATIENCE)?;
         }
-        let routers = others.iter().zip(&settings.routers);
-        let routers = routers.map(|(host, router)| start_router(&launcher, host, processor, router));
-        let routers = routers.collect::<Result<Vec<Process>, String>>()?;
-        // A veth accepts redirected frames only if its other end receives by NAPI, as it does with a program. The program is
-        // also the earliest place at which the receiver can drop frames. The kernel's router is compared with programs, so it
-        // gets the same receiver as they, which makes it faster.
-        let redirects = |r: &Contender| r.way.is_program() && r.way != Way::Drop;
-        let any = settings.routers.iter().any(redirects);
-        let in_kernel = std::iter::once(any).chain(settings.routers.iter().map(redirects));
-        let sinks = (0..).zip(in_kernel).filter(|(_, in_kernel)| *in_kernel).map(|(number, _)| {
-            let words = ["drop", &receiver.id().to_string(), &device(number)];
-            let sink = launcher.part("redirected frames cannot be received", &words)?;
-            sink.line(PATIENCE)?;
-            Ok(sink)
-        });
-        let sinks = sinks.collect::<Result<Vec<Process>, String>>()?;
-
-        // The CPU time of a process is exact. The busy time of a CPU includes other programs, but is necessary if that
-        // CPU also executes the receive path.
-        let contender = |who: usize| who.checked_sub(1).and_then(|i| settings.routers.get(i));
-        let worker = |who: usize| match who.checked_sub(1).and_then(|i| routers.get(i)) {
-            _ if settings.steer => ("cpu", cpu[1].clone()),
-            Some(router) if contender(who).is_some_and(|c| !c.way.is_program()) => {
-                ("pid", router.id().to_string())
-            }
-            _ => ("self", "0".into()),
-        };
+        for place in &mut places {
+            place.start(&launcher, cpu[1], &folder)?;
+        }
+        let sinks = sinks(&launcher, settings, &places)?;
+        let subjects = settings.subjects();
+        let steered = settings.steer.then_some(cpu[1]);
+        let workers: Vec<_> = places.iter().map(|place| place.worker(steered)).collect();
         let (streams, generator, fallback) = start_all(settings.generator, |how| {
-            let start = |(number, host): (usize, &&Process)| {
-                let (kind, worker) = worker(number);
-                let name = device(number);
-                let ends = [&sender, &receiver, *host];
-                let contender = contender(number);
-                let flow = Flow {
-                    processor: &cpu[0],
-                    length: settings.length,
-                    from: SENDER,
-                    to: RECEIVER,
-                    ends_at_router: contender.is_some_and(|c| c.way == Way::Drop),
-                };
-                let share = contender.map_or(1, |c| c.share);
-                let stream = Stream::start(&launcher, how, (number, &name), ends, flow, (kind, &worker))?;
-                Ok(Stream { share, ..stream })
+            let start = |(number, subject): &(usize, Subject)| {
+                let place = places.get(*number).ok_or("no such router")?;
+                let worker = workers.get(*number).copied().unwrap_or(("self", 0));
+                let plan = Plan { worker, ..plan(*number, subject, place, tester.id(), cpu) };
+                let how = if place.contender.way == Way::Sender { Generator::Packet } else { how };
+                Stream::start(&launcher, how, plan)
             };
-            hosts.iter().enumerate().map(start).collect()
+            subjects.iter().map(start).collect()
         })?;
-        let streams = names.iter().map(ToString::to_string).zip(streams).collect();
-        let is_ours = |r: &Contender| matches!(r.way, Way::Castanet { in_kernel: true, .. });
-        let places = others.iter().map(Process::id).zip(settings.routers.iter().map(is_ours)).collect();
-        let mut all = vec![kernel, sender, receiver];
-        all.extend(others);
-        let mut world =
-            World { launcher, streams, routers, places, _sinks: sinks, _hosts: all, generator, fallback };
-        for who in 0..world.streams.len() {
+        let streams = subjects.into_iter().zip(streams);
+        let streams = streams.map(|((place, s), stream)| (s.name, place, s.traffic, stream)).collect();
+        let mut world = World {
+            launcher,
+            places,
+            streams,
+            count_received: settings.count_received,
+            _sinks: sinks,
+            _tester: tester,
+            _folder: folder,
+            generator,
+            fallback,
+        };
+        for who in 0..world.len() {
             world.await_router(who)?;
         }
         Ok(world)
     }
 
-    /// The names of the routers.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.streams.iter().map(|s| s.0.as_str())
+    /// The number of subjects.
+    pub fn len(&self) -> usize {
+        self.streams.len()
     }
 
     /// A router forwards one of this number of packets.
     pub fn share(&self, who: usize) -> f64 {
-        self.streams.get(who).map_or(1.0, |s| f64::from(s.1.share.max(1)))
+        self.streams.get(who).map_or(1.0, |s| s.3.share())
     }
 
-    /// The frames that a router of Castanet in the kernel has forwarded; `None` for other routers.
+    /// The frames that each router has forwarded; `None` for all but those of Castanet in the kernel.
     ///
     /// # Errors
     /// The kernel does not tell.
-    pub fn redirected(&self, who: usize) -> Result<Option<Redirected>, String> {
-        let place = who.checked_sub(1).and_then(|i| self.places.get(i));
-        let (Some((pid, true)), Some((_, stream))) = (place, self.streams.get(who)) else { return Ok(None) };
-        let part = self.launcher.part("the counters of out", &["redirected", &pid.to_string(), "out"])?;
-        let line = part.line(PATIENCE)?;
-        let redirected = line.parse().map_err(|_| format!("the counters of out: '{line}'"))?;
-        Ok(Some(Redirected { redirected, arrived: stream.arrivals.count()? }))
+    pub fn redirected_all(&self) -> Result<Vec<Option<Redirected>>, String> {
+        let redirected = |place: &Place| {
+            if !matches!(place.contender.way, Way::Castanet { in_kernel: true, .. }) {
+                return Ok(None);
+            }
+            let pairs = 1..=place.contender.pairs.max(1);
+            let devices = pairs.flat_map(devices).collect::<Vec<_>>().join(",");
+            let words = ["redirected", &place.host.id().to_string(), &devices];
+            let part = self.launcher.part("the counters of devices", &words)?;
+            let line = part.line(PATIENCE)?;
+            let redirected = line.parse().map_err(|_| format!("the counters of devices: '{line}'"))?;
+            Ok(Some(Redirected { redirected, arrived: place.arrivals.count()? }))
+        };
+        self.places.iter().map(redirected).collect()
     }
 
-    /// Starts to count the runs of a router's program (see [`runs`]).
+    /// Starts to count the runs of the program of a router's first device (see [`runs`]).
     ///
     /// # Errors
     /// The router has none, or the kernel does not permit it.
-    pub fn count_runs(&self, who: usize) -> Result<Process, String> {
-        let place = who.checked_sub(1).and_then(|i| self.places.get(i)).ok_or("no such router")?;
-        let words = ["runs", &place.0.to_string(), "in"];
+    pub fn count_runs(&self, place: usize) -> Result<Process, String> {
+        let place = self.places.get(place).ok_or("no such router")?;
+        let words = ["runs", &place.host.id().to_string(), "in"];
         let part = self.launcher.part("the runs of a program cannot be counted", &words)?;
         part.line(PATIENCE)?;
         Ok(part)
     }
 
     /// Returns what a router has complained about, if it has ended.
-    fn end_of(&mut self, who: usize) -> Option<String> {
-        let router = self.routers.get_mut(who.checked_sub(1)?)?;
+    fn end_of(&mut self, place: usize) -> Option<String> {
+        let router = self.places.get_mut(place)?.router.as_mut()?;
         router.has_ended().then(|| router.complaints())
     }
 
     /// Sends a few packets repeatedly, until some arrive at the receiver.
     fn await_router(&mut self, who: usize) -> Result<(), String> {
         let deadline = Instant::now() + PATIENCE;
-        while self.send(who, 1000.0, Duration::from_millis(10))?.1 == 0 {
-            let ended = self.end_of(who).is_some();
+        let (name, place) = self.streams.get(who).map(|s| (s.0.clone(), s.1)).unwrap_or_default();
+        while self.send(who, 64_000.0, Duration::from_millis(10))?.arrived == 0 {
+            let ended = self.end_of(place).is_some();
             if ended || Instant::now() > deadline {
-                let router = who.checked_sub(1).and_then(|i| self.routers.get_mut(i));
-                let complaints = router.map_or(String::new(), |r| r.complaints());
+                let router = self.places.get(place).and_then(|p| p.router.as_ref());
+                let complaints = router.map_or(String::new(), Process::complaints);
                 let why = if complaints.is_empty() { "nothing comes through" } else { &complaints };
-                let name = self.names().nth(who).unwrap_or_default();
                 return Err(format!("the router {name}: {why}"));
             }
         }
         Ok(())
     }
 
-    /// Sends packets through one of the routers, and waits until that router has drained. Returns the generator's
-    /// counts and times of the trial, and the number of packets that arrived by the time the router had drained.
+    /// Sends packets through one of the routers, and waits until that router has drained.
     ///
     /// # Errors
     /// A process has ended.
-    pub fn send(&mut self, who: usize, rate: f64, time: Duration) -> Result<(Load, u64), String> {
-        let (name, stream) = self.streams.get_mut(who).ok_or("no such router")?;
-        let (name, done) = (name.clone(), stream.send(rate, time)?);
-        if let Some(complaints) = self.end_of(who) {
+    pub fn send(&mut self, who: usize, rate: f64, time: Duration) -> Result<Sent, String> {
+        let (name, number, traffic, stream) = self.streams.get_mut(who).ok_or("no such router")?;
+        let (name, number, flows) = (name.clone(), *number, traffic.flows);
+        let place = self.places.get_mut(number).ok_or("no such router")?;
+        let count = self.count_received && !place.contender.way.sends();
+        let before = if count { Some(place.received()?) } else { None };
+        place.activate(flows, true)?;
+        let (load, arrived) = stream.send(rate, time)?;
+        place.activate(flows, false)?;
+        let received = match before {
+            Some(before) => Some(place.received()?.saturating_sub(before)),
+            None => None,
+        };
+        if let Some(complaints) = self.end_of(number) {
             return Err(format!("the router {name} has ended: {complaints}"));
         }
-        Ok(done)
+        Ok(Sent { load, arrived, received })
     }
+}
+
+/// Starts the programs that drop what arrives behind routers whose programs redirect frames.
+///
+/// A veth accepts redirected frames only if its other end receives by NAPI, as it does with a program. The program is also the earliest
+/// place at which the receiver can drop frames. The kernel's router is compared with programs, so it gets the same receiver as they,
+/// which makes it faster.
+fn sinks(launcher: &Launcher, settings: &Settings, places: &[Place]) -> Result<Vec<Process>, String> {
+    let redirects = |way: &Way| way.is_program() && *way != Way::Drop;
+    let any = settings.routers.iter().any(|r| redirects(&r.way));
+    let gets = |place: &&Place| match &place.contender.way {
+        Way::Kernel(KernelTask::Route | KernelTask::Transfer) => any,
+        way => redirects(way),
+    };
+    let start = |place: &Place| {
+        let (tester, devices) = (place.arrivals.receiver.to_string(), place.arrivals.devices.join(","));
+        let sink = launcher.part("redirected frames cannot be received", &["drop", &tester, &devices])?;
+        sink.line(PATIENCE)?;
+        Ok(sink)
+    };
+    places.iter().filter(gets).map(start).collect()
 }

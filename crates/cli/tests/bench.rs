@@ -71,7 +71,7 @@ fn measures(b: &Bench, further: &[&str], last: bool) -> bool {
     }
     let csv = std::fs::read_to_string(b.path("t.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
-    assert!(csv.lines().all(|l| l.split(',').count() == 14), "{csv}");
+    assert!(csv.lines().all(|l| l.split(',').count() == 19), "{csv}");
     let svg = std::fs::read_to_string(b.path("t.svg")).unwrap();
     // Three lines: one for each router, and the ideal line.
     assert_eq!(svg.matches("<polyline").count(), 3);
@@ -120,6 +120,68 @@ fn veth_measures_programs_of_the_kernel() {
 }
 
 #[test]
+fn veth_measures_lengths_and_flows() {
+    let further = ["--length", "1514,60", "--flows", "1,2", "--points", "0"];
+    // Without hosts, `drawn` prints a SKIP line.
+    let Some((json, csv, _)) = drawn(&further, &[]) else { return };
+    let points = json["veth"]["points"].as_array().unwrap();
+    assert_eq!(points.len(), 1, "{json}");
+    for name in ["kernel-60-bytes-1-flow", "castanet-60-bytes-2-flows", "castanet-1514-bytes-2-flows"] {
+        assert!(points[0]["routers"][name]["offered"].as_f64().unwrap() > 0.0, "{name}: {json}");
+    }
+    assert_eq!(json["veth"]["subjects"]["kernel-1514-bytes-2-flows"]["length"], 1514);
+    let traffic: Vec<&str> = csv.lines().filter_map(|l| l.split(',').nth(14)).collect();
+    assert_eq!(traffic, ["length", "60", "1514", "60", "1514", "60", "1514", "60", "1514"], "{csv}");
+}
+
+#[test]
+fn veth_draws_figures() {
+    for (figure, further, missing) in [
+        ("hpsr-4", &["--flows", "1,3"][..], &[][..]),
+        ("hpsr-5", &["--flows", "1,2"], &[]),
+        ("hpsr-6a", &["--flows", "1,2"], &["by a filter of tc"]),
+        ("hpsr-6b", &["--flows", "2", "--length", "60,508", "--kernel", "route"], &[]),
+    ] {
+        let further = [&["--figure", figure, "--driver", "packet"], further].concat();
+        let Some((json, csv, svg)) = drawn(&further, missing) else { continue };
+        let json = &json["veth"];
+        assert_eq!(json["figure"]["name"], figure);
+        let rows = json["figure"]["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), 2, "{json}");
+        assert!(rows[0]["paper"].as_object().is_some(), "{json}");
+        let values = rows[0]["values"].as_object().unwrap();
+        assert!(values.keys().any(|name| name.starts_with("castanet")), "{json}");
+        let received = csv.lines().skip(1).all(|l| l.split(',').nth(17) != Some(""));
+        assert_eq!(received, figure == "hpsr-6a", "{csv}");
+        assert!(svg.contains("HPSR 2005, Figure"), "{svg}");
+    }
+}
+
+/// Runs the benchmark as often as it takes until packets cross all routers, each time for longer. Returns its JSON, CSV and drawing;
+/// `None` if this machine cannot, as it says in one of the words of `missing`.
+fn drawn(further: &[&str], missing: &[&str]) -> Option<(serde_json::Value, String, String)> {
+    let b = Bench::new();
+    for seconds in ["1", "10", "100"] {
+        let fixed = ["bench", "veth", "--rounds", "1", "--json", "--csv", "f.csv", "--svg", "f.svg"];
+        let ran = b.run("castanet", &[&fixed[..], &["--seconds", seconds], further].concat(), "");
+        let host = ["a host for the measurement cannot be made", "iproute2"];
+        if host.iter().chain(missing).any(|why| ran.err.contains(why)) {
+            println!("SKIP: {}", ran.err.trim_end());
+            return None;
+        }
+        assert_eq!(ran.code, 0, "{further:?}: {}", ran.err);
+        let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let capacities = json["veth"]["capacities"].as_object().unwrap();
+        if capacities.values().all(|c| c["peak"].as_f64().unwrap() > 0.0) {
+            let [csv, svg] = ["f.csv", "f.svg"].map(|f| std::fs::read_to_string(b.path(f)).unwrap());
+            assert!(csv.lines().all(|l| l.split(',').count() == 19), "{csv}");
+            return Some((json, csv, svg));
+        }
+    }
+    panic!("no packets cross some of the routers: {further:?}");
+}
+
+#[test]
 fn what_is_wrong_with_a_configuration_is_told() {
     let b = Bench::new();
     for (name, text, says) in [
@@ -138,7 +200,7 @@ fn what_is_wrong_with_a_configuration_is_told() {
     let ran = b.run("castanet", &[&SHORT[..], &["no-such-file.click"]].concat(), "");
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("no-such-file.click: No such file or directory"), "{}", ran.err);
-    for wrong in [["--length", "59"], ["--points", "0"], ["--tolerance", "101"], ["--processors", "1"]] {
+    for wrong in [["--length", "59"], ["--points", "101"], ["--tolerance", "101"], ["--processors", "1"]] {
         assert_eq!(b.run("castanet", &[&SHORT[..], &wrong].concat(), "").code, 2, "{wrong:?}");
     }
 }

@@ -3,12 +3,13 @@
 
 use super::super::base::Base;
 use super::{Outcome, Settings};
-use crate::launch::{Launcher, PATIENCE};
+use crate::launch::{Launcher, PATIENCE, connect};
 use crate::process::Process;
 use crate::veth::Generator;
-use crate::veth::world::{Flow, Stream, join, start_all};
+use crate::veth::generator::Arrivals;
+use crate::veth::hosts::{OF_HOST, OF_ROUTER, ether, join};
+use crate::veth::stream::{Path as Road, Plan, Stream, start_all};
 use castanet_control::Client;
-use castanet_control::client::Address;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -91,13 +92,25 @@ impl World {
             hosts.push(host);
             processes.push((process, client));
         }
-        let processor = generator.to_string();
-        let flow = Flow { processor: &processor, length: LENGTH, from: FROM, to: TO, ends_at_router: false };
         let (streams, generator, fallback) = start_all(settings.generator, |how| {
             let start = |(i, (host, (process, _))): (usize, (&Process, &(Process, Client)))| {
-                let worker = process.id().to_string();
-                let ends = [&sender, &receiver, host];
-                Stream::start(&launcher, how, (i, &format!("r{i}")), ends, flow, ("pid", &worker))
+                let device = format!("r{i}");
+                let road = Road {
+                    device: device.clone(),
+                    ether: [OF_HOST, OF_ROUTER].map(|end| ether(i, 1, end)),
+                    ip: [FROM, TO].map(str::to_string),
+                };
+                let plan = Plan {
+                    sender: sender.id(),
+                    processor: generator,
+                    length: LENGTH,
+                    paths: vec![road],
+                    receives: (host.id(), vec!["in".into()]),
+                    arrivals: Arrivals { receiver: receiver.id(), devices: vec![device] },
+                    share: 1,
+                    worker: ("pid", process.id()),
+                };
+                Stream::start(&launcher, how, plan)
             };
             hosts.iter().zip(&processes).enumerate().map(start).collect()
         })?;
@@ -189,24 +202,5 @@ impl Router {
             queue: read(c, "queue1.drops")?,
             device: read(c, "to1.drops")?,
         })
-    }
-}
-
-/// Connects to the control socket of a router that is starting.
-fn connect(process: &mut Process, socket: &Path) -> Result<Client, String> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let why = match Client::connect(&Address::Unix(socket.to_path_buf()), PATIENCE) {
-            Ok(client) => return Ok(client),
-            Err(e) => e.to_string(),
-        };
-        if process.has_ended() {
-            let complaints = process.complaints();
-            return Err(if complaints.is_empty() { why } else { complaints });
-        }
-        if Instant::now() > deadline {
-            return Err(why);
-        }
-        std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -3,8 +3,8 @@
 
 use super::forwarder::{self, Router, VALUE, header};
 use crate::veth::generator::{Addresses, frames};
+use crate::veth::hosts::{NEXT_HOP, RECEIVER, SENDER};
 use crate::veth::part;
-use crate::veth::world::{NEXT_HOP, RECEIVER, SENDER};
 use castanet_classes::Registry;
 use castanet_kernel::interpreter::{Frame, Machine, Map, REDIRECT};
 use castanet_kernel::{Instruction, MapName, order};
@@ -68,7 +68,7 @@ fn next_hop(table: &mut Map, ordered: bool) -> Result<(), String> {
 pub fn forwarder(length: usize) -> Result<Length, String> {
     let mut table = Map::hash(16, 4, VALUE);
     next_hop(&mut table, false)?;
-    run(&Router::of_measurement([0; 6])?.program(), vec![table, devices(2)], 1, length)
+    run(&Router::of_pair(1, [0; 6])?.program(), vec![table, devices(2)], 1, length)
 }
 
 /// The program that drops all frames.

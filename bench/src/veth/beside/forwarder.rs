@@ -58,12 +58,12 @@ pub struct Router {
 }
 
 impl Router {
-    /// The router of the measurement.
+    /// The router between the devices of a pair of interfaces, of which the first has this Ethernet address.
     ///
     /// # Errors
     /// Never.
-    pub fn of_measurement(ether: [u8; 6]) -> Result<Router, String> {
-        Ok(Router { ether, addresses: super::addresses()?, mtu: 1500 })
+    pub fn of_pair(pair: usize, ether: [u8; 6]) -> Result<Router, String> {
+        Ok(Router { ether, addresses: super::addresses(pair)?, mtu: 1500 })
     }
 
     /// The program.
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn usual_packets_are_forwarded() {
-        let program = Router::of_measurement(MINE).unwrap().program();
+        let program = Router::of_pair(1, MINE).unwrap().program();
         for ttl in [2, 64, 255] {
             // Each id gives another checksum, among them the ones with a carry.
             for id in (0..=0xffff).step_by(251).chain([0xfffe, 0xffff]) {
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn all_others_are_not() {
-        let program = Router::of_measurement(MINE).unwrap().program();
+        let program = Router::of_pair(1, MINE).unwrap().program();
         let ip = |text: &str| text.parse::<std::net::Ipv4Addr>().unwrap().to_bits();
         let to = |text: &str| frame(|h| h.dst.set(ip(text)));
         let from = |text: &str| frame(|h| h.src.set(ip(text)));

@@ -6,7 +6,7 @@ pub mod executed;
 pub mod forwarder;
 mod sockets;
 
-use super::world::{ADDRESSES, NEXT_HOP, RECEIVER};
+use super::hosts::{self, NEXT_HOP};
 use castanet_io::device::xdp::{AttachedProgram, MapKind, MapShape, ObservedProgram, ProgramMap};
 use castanet_io::device::{DeviceError, info, statistics};
 use forwarder::{Router, header};
@@ -25,31 +25,39 @@ fn hold() -> Result<(), String> {
     done.map(drop).map_err(|e| format!("standard input: {e}"))
 }
 
-/// Drops all frames that a device receives, as early as a program can, until the input ends.
+/// Drops all frames that devices receive, as early as a program can, until the input ends.
 ///
 /// # Errors
 /// The kernel does not permit it.
-pub fn drop_frames(device: &str) -> Result<(), String> {
-    let _program = AttachedProgram::new(device, &forwarder::drop_all(), &[]).map_err(text)?;
+pub fn drop_frames(devices: &[&str]) -> Result<(), String> {
+    let attach = |device: &&str| AttachedProgram::new(device, &forwarder::drop_all(), &[]).map_err(text);
+    let _programs = devices.iter().map(attach).collect::<Result<Vec<_>, String>>()?;
     hold()
 }
 
-/// Forwards from one device to another by the hand-written program, until the input ends.
+/// Forwards from the first device of each pair of interfaces to the second, by the hand-written program, until the input ends. Each
+/// program knows only the two interfaces of its pair.
 ///
 /// # Errors
 /// The kernel does not permit it.
-pub fn forward(from: &str, to: &str) -> Result<(), String> {
-    let ether = |device| Ok::<_, String>(info(device).map_err(text)?.ether.unwrap_or_default());
-    let router = Router::of_measurement(ether(from)?)?;
-    let shape = MapShape { kind: MapKind::Hash, key: 4, value: forwarder::VALUE as u32, entries: 65_536 };
-    let next_hops = ProgramMap::new(from, shape).map_err(text)?;
-    let devices = ProgramMap::of_devices(from, &[from.to_string(), to.to_string()]).map_err(text)?;
-    let next_hop = super::part::ether(NEXT_HOP)?;
-    let key = super::part::ip(RECEIVER)?.to_be_bytes();
-    let done = next_hops.map().set(&key, &header(next_hop, ether(to)?));
-    done.map_err(|e| format!("the table of next hops: {e}"))?;
-    let maps = [&next_hops, &devices];
-    let _program = AttachedProgram::new(from, &router.program(), &maps).map_err(text)?;
+pub fn forward(pairs: usize) -> Result<(), String> {
+    let ether = |device: &str| Ok::<_, String>(info(device).map_err(text)?.ether.unwrap_or_default());
+    let mut programs = Vec::new();
+    for pair in 1..=pairs {
+        let [from, to] = hosts::devices(pair);
+        let router = Router::of_pair(pair, ether(&from)?)?;
+        let shape = MapShape { kind: MapKind::Hash, key: 4, value: forwarder::VALUE as u32, entries: 65_536 };
+        let next_hops = ProgramMap::new(&from, shape).map_err(text)?;
+        let devices = ProgramMap::of_devices(&from, &[from.clone(), to.clone()]).map_err(text)?;
+        let next_hop = super::part::ether(NEXT_HOP)?;
+        let [_, receiver] = hosts::host_addresses(pair);
+        let key = super::part::ip(&receiver)?.to_be_bytes();
+        let done = next_hops.map().set(&key, &header(next_hop, ether(&to)?));
+        done.map_err(|e| format!("the table of next hops: {e}"))?;
+        let program =
+            AttachedProgram::new(&from, &router.program(), &[&next_hops, &devices]).map_err(text)?;
+        programs.push((program, next_hops, devices));
+    }
     hold()
 }
 
@@ -75,13 +83,15 @@ pub fn count_runs(device: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The addresses and prefix lengths of the routers.
-fn addresses() -> Result<[(u32, u32); 2], String> {
-    let of = |(_, address): (&str, &str)| {
+/// The addresses and prefix lengths of the router on the devices of a pair.
+fn addresses(pair: usize) -> Result<[(u32, u32); 2], String> {
+    let of = |(_, address): &(String, String)| {
         let (ip, length) = address.split_once('/').ok_or("an address without a prefix length")?;
         let length = length.parse().map_err(|e| format!("{address}: {e}"))?;
         Ok::<_, String>((super::part::ip(ip)?, length))
     };
-    let [a, b] = ADDRESSES.map(of);
-    Ok([a?, b?])
+    match &hosts::interfaces(pair)[..] {
+        [.., a, b] => Ok([of(a)?, of(b)?]),
+        _ => Err("a pair has two interfaces".into()),
+    }
 }

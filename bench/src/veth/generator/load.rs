@@ -4,13 +4,13 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// The device at which forwarded packets arrive.
+/// The devices at which forwarded packets arrive.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     /// The ID of a process in the network namespace of the receiving host.
     pub receiver: u32,
-    /// The device on that host.
-    pub device: String,
+    /// The devices on that host.
+    pub devices: Vec<String>,
 }
 
 /// The CPU or process whose CPU time counts as the cost of the packets.
@@ -57,14 +57,15 @@ fn times(pid: u32) -> (Duration, Duration) {
 }
 
 impl Arrivals {
-    /// The number of packets that have arrived.
+    /// The number of packets that have arrived at all devices.
     ///
     /// # Errors
     /// The kernel does not report it.
     pub fn count(&self) -> Result<u64, String> {
         let path = format!("/proc/{}/net/dev", self.receiver);
         let text = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
-        received(&text, &self.device).ok_or_else(|| format!("{path}: no device {}", self.device))
+        let of = |d: &String| received(&text, d).ok_or_else(|| format!("{path}: no device {d}"));
+        self.devices.iter().map(of).sum()
     }
 }
 

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet bench veth`: compares Castanet's router between two devices with the kernel's router.
 
+mod presets;
 mod routers;
+mod tasks;
+#[cfg(test)]
+mod tests;
 
 use super::results::Results;
-use castanet_bench::veth::{self, Generator, Settings, report};
+use castanet_bench::veth::{self, Figure, Generator, Settings, report};
 use clap::Args;
-use clap::builder::ArgPredicate;
-use routers::{Driver, Figure, Task, contenders};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use presets::{Kernel, Ways};
+use routers::{Driver, Task, contenders};
 
 /// Introductory text of `--help`.
 pub const ABOUT: &str = "Measures the forwarding rate against the offered rate, of a router and of the kernel's router.
@@ -48,8 +53,25 @@ Several tasks or numbers of pairs (--task route,firewall; --pairs 1,4) are measu
 each router with that of the first task, or of the fewest pairs: the ratio of the rates, and for programs the ns and instructions \
 that they take more.
 
+Several frame lengths, numbers of flows and directions (--length 60,1514; --flows 1,2,4; --ways one,both) are also measured in one \
+run. A flow goes from one interface of each router to another; one generator sends on all of them in turn, and rates are sums. With \
+--points 0 only the greatest rate is offered (saturation).
+
 Behind programs, and then also behind the kernel's router, the receiver drops packets by a program, which is cheaper. With \
---task forward, af-xdp-bare forwards by the same AF_XDP sockets as --driver af-xdp, but without a router.";
+--task forward, af-xdp-bare forwards by the same AF_XDP sockets as --driver af-xdp, but without a router.
+
+--figure draws a figure of a paper. It chooses drivers, tasks and traffic, and each of these options overrides the choice. The values that \
+the paper states in its text are printed beside ours:
+
+  tocs-17  TOCS 2000, Figure 17: forwarded against offered rate of the IP router
+  sosp-15  SOSP 1999, Figure 15: the same, and of routers that only forward
+  sosp-16  SOSP 1999, Figure 16: the maximum forwarding rate against the frame length
+  sosp-17  SOSP 1999, Figure 17: forwarded against offered rate of the IP router, with RED, with fair queueing, and of a switch
+  hpsr-4   HPSR 2005, Figure 4: packets received and discarded on one to eight interfaces
+  hpsr-5   HPSR 2005, Figure 5: packets that the router itself sends on one to eight interfaces
+  hpsr-6a  HPSR 2005, Figure 6(a): one to four flows, transferred uninspected; offered, received and transmitted
+  hpsr-6b  HPSR 2005, Figure 6(b): four flows, one way and both ways, in Gbit/s for payloads of 46 to 1500 bytes
+  hpsr-7   HPSR 2005, Figure 7: one to three flows through IP routers";
 
 /// Closing text of `--help`.
 pub const EXAMPLES: &str = "Examples:
@@ -61,6 +83,9 @@ pub const EXAMPLES: &str = "Examples:
   castanet bench veth --shield --driver xdp --pairs 1,2,3,4
   castanet bench veth --shield --driver xdp --task route,firewall
   castanet bench veth --shield --figure tocs-17 --svg figure-17.svg
+  castanet bench veth --shield --figure hpsr-6a --seconds 120 --rounds 5 --svg figure-6a.svg --csv figure-6a.csv
+  castanet bench veth --shield --driver packet,xdp --length 60,508,1514 --points 3
+  castanet bench veth --shield --driver packet,xdp --flows 1,2,4 --points 0
   castanet bench veth my-router.click
 
 Your own configuration can use the devices `in` (10.0.0.1/24) and `out` (10.0.1.1/24). Packets go from 10.0.0.2 to 10.0.1.2. \
@@ -76,15 +101,33 @@ pub struct Veth {
     /// Total time of all measurements, in seconds.
     #[arg(long, value_name = "N", default_value_t = 30.0, value_parser = super::seconds)]
     pub seconds: f64,
-    /// Number of offered rates.
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=100))]
-    pub points: u16,
+    /// Number of offered rates, besides the greatest that the generator can send; default: 12.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=100))]
+    pub points: Option<u16>,
     /// Number of trials per rate.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub rounds: u16,
-    /// Bytes of each Ethernet frame, without its check sequence.
-    #[arg(long, value_name = "BYTES", default_value_t = 60, value_parser = clap::value_parser!(u16).range(60..=1514))]
-    pub length: u16,
+    /// Bytes of each Ethernet frame, without its check sequence; default: 60. Each of several lengths is measured with each router.
+    #[arg(
+        long = "length",
+        value_name = "BYTES",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u16).range(60..=1514)
+    )]
+    pub lengths: Vec<u16>,
+    /// The number of pairs of interfaces that packets cross, at equal rates; default: 1. Each of several numbers is measured with
+    /// each router. The rates are the sums of all pairs.
+    #[arg(
+        long,
+        value_name = "NUMBERS",
+        value_delimiter = ',',
+        conflicts_with = "file",
+        value_parser = clap::value_parser!(u8).range(1..=8)
+    )]
+    pub flows: Vec<u8>,
+    /// The directions in which packets cross a pair; default: one. With `one,both`, both are measured with each router.
+    #[arg(long, value_name = "one|both", value_delimiter = ',', conflicts_with = "file")]
+    pub ways: Vec<Ways>,
     /// The largest loss at which a rate counts as loss-free, in percent of the packets.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.1, value_parser = percent)]
     pub tolerance: f64,
@@ -105,44 +148,32 @@ pub struct Veth {
     /// packets at twice the router's rate.
     #[arg(long, value_name = "N", conflicts_with = "file", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub burden: u16,
-    /// How Castanet's routers receive and send: through packet sockets, through AF_XDP sockets (METHOD XDP; needs root), or in
-    /// the kernel as far as possible (`castanet run --driver xdp`; needs root). Each driver is a router of its own.
-    #[arg(
-        long = "driver",
-        value_name = "DRIVERS",
-        conflicts_with = "file",
-        value_delimiter = ',',
-        default_value = "packet",
-        default_value_if("figure", ArgPredicate::IsPresent, "packet,af-xdp,xdp")
-    )]
+    /// How Castanet's routers receive and send: through packet sockets (the default), through AF_XDP sockets (METHOD XDP; needs root), or
+    /// in the kernel as far as possible (`castanet run --driver xdp`; needs root). Each driver is a router of its own.
+    #[arg(long = "driver", value_name = "DRIVERS", conflicts_with = "file", value_delimiter = ',')]
     pub drivers: Vec<Driver>,
-    /// The task of Castanet's routers: `route` as the IP router, `firewall`: route, behind a firewall of 17 rules, `forward` all
-    /// packets from one device to the other, or `receive`: discard all packets but one of 64, which is forwarded and stands
-    /// for all. Each of several tasks is a router of its own, and is compared with the first.
-    #[arg(
-        long = "task",
-        value_name = "TASKS",
-        value_delimiter = ',',
-        default_value = "route",
-        default_value_if("figure", "sosp-15", "forward,route"),
-        conflicts_with_all = ["file", "burden"]
-    )]
+    /// The task of Castanet's routers: `route` as the IP router (the default), `firewall`: route, behind a firewall of 17 rules,
+    /// `red`: route, with RED before each queue, `sfq`: route, with fair queueing in place of each queue, `switch` as an Ethernet switch,
+    /// `forward` all packets from one device to the other, `receive`: discard all packets but one of 64, which is forwarded and stands
+    /// for all, or `send` packets of their own. Each of several tasks is a router of its own, and is compared with the first.
+    #[arg(long = "task", value_name = "TASKS", value_delimiter = ',', conflicts_with_all = ["file", "burden"])]
     pub tasks: Vec<Task>,
-    /// The number of pairs of interfaces of Castanet's routers. Packets cross one pair; the others are idle. Each of several
-    /// numbers makes a router of its own, which is compared with the smallest.
+    /// The number of pairs of interfaces of Castanet's routers; default: as many as packets cross (--flows). The others are idle. Each
+    /// of several numbers makes a router of its own, which is compared with the smallest.
     #[arg(
         long,
         value_name = "NUMBERS",
         conflicts_with = "file",
         value_delimiter = ',',
-        default_value = "1",
-        value_parser = clap::value_parser!(u8).range(1..=4)
+        value_parser = clap::value_parser!(u8).range(1..=8)
     )]
     pub pairs: Vec<u8>,
-    /// Choose drivers and tasks for a figure of a paper, unless --driver or --task chooses others: `tocs-17` (TOCS 2000,
-    /// Figure 17: the IP router) or `sosp-15` (SOSP 1999, Figure 15: beside it a router that only forwards). The drawing gets the
-    /// title of the figure.
-    #[arg(long, value_enum, value_name = "FIGURE", conflicts_with = "file")]
+    /// What the kernel does, with which all are compared: `route` IPv4 (the default), `transfer` all frames from one device to the other
+    /// by a filter of tc, `receive` packets and drop them, or `send` packets of its own.
+    #[arg(long, value_enum, value_name = "TASK", conflicts_with = "file")]
+    pub kernel: Option<Kernel>,
+    /// Draw a figure of a paper, see below. It chooses what other options do not choose.
+    #[arg(long, value_name = "FIGURE", conflicts_with = "file", value_parser = figure())]
     pub figure: Option<Figure>,
     #[command(flatten)]
     pub results: Results,
@@ -154,6 +185,11 @@ pub struct Part {
     /// The name of the process's task, and its arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
+}
+
+/// Reads the name of a figure.
+fn figure() -> impl TypedValueParser<Value = Figure> {
+    PossibleValuesParser::new(Figure::ALL.map(Figure::name)).try_map(|name| name.parse::<Figure>())
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -169,14 +205,21 @@ pub(super) fn processors(text: &str) -> Result<[usize; 2], String> {
 /// Runs the benchmark, then prints the results and writes the requested files.
 pub fn main(a: &Veth) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
+    let chosen = a.chosen()?;
+    let (routers, notes) = contenders(a)?;
     let results = veth::run_all(&Settings {
         program,
+        figure: a.figure,
+        notes,
+        kernel: chosen.kernel,
+        traffic: chosen.traffic(),
+        search: chosen.search,
+        count_received: chosen.count_received,
         part: ["bench", "veth-part"].map(str::to_string).into(),
-        routers: contenders(a)?,
+        routers,
         seconds: a.seconds,
-        points: a.points.into(),
+        points: chosen.points.into(),
         rounds: a.rounds.into(),
-        length: a.length.into(),
         tolerance: a.tolerance / 100.0,
         processors: a.processors,
         steer: a.steer,
@@ -184,7 +227,7 @@ pub fn main(a: &Veth) -> Result<(), String> {
     })?;
     a.results.show(
         || report::csv(&results),
-        || veth::svg(&results, Figure::title(a.figure)),
+        || veth::svg(&results),
         || report::json(&results),
         || report::table(&results),
     )

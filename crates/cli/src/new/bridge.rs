@@ -57,6 +57,17 @@ fn priority(text: &str) -> Result<String, String> {
 }
 
 impl Bridge {
+    /// A switch between devices, with the shortest forward delay that its messages permit: they are valid for at least six seconds.
+    pub fn between(devices: &[&str]) -> Bridge {
+        Bridge {
+            devices: devices.iter().map(ToString::to_string).collect(),
+            priority: "0xdead".into(),
+            forward_delay: 4,
+            hello: 1,
+            max_age: 6,
+        }
+    }
+
     /// Returns messages about contradictory arguments.
     fn errors(&self) -> Vec<String> {
         let devices: Vec<&str> = self.devices.iter().map(String::as_str).collect();

@@ -46,6 +46,11 @@ pub fn ip_router(interfaces: &[(&str, &str)], shield: bool) -> Result<String, St
     ip_router::IpRouter::between(interfaces, shield)?.configuration().map_err(|errors| errors.join("\n"))
 }
 
+/// Returns the configuration of an Ethernet switch between devices, whose spanning tree opens its ports within seconds.
+pub fn bridge(devices: &[&str]) -> Result<String, String> {
+    bridge::Bridge::between(devices).configuration().map_err(|errors| errors.join("\n"))
+}
+
 /// Writes a configuration.
 pub fn main(args: &New) -> ExitCode {
     let text = match &args.what {

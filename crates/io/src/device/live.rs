@@ -16,7 +16,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// Number of bytes that the XDP program rewrites at the start of every frame before it sends the frame. This is needed
 /// because the kernel reuses the memory of a sent frame for a later one, and a router that received the sent frame may
 /// have changed its headers.
-const HEADERS: usize = 40;
+const HEADERS: usize = 48;
 /// Valid lengths of frames in bytes: from the Ethernet minimum to the maximum that fits into a page together with
 /// the kernel's data.
 const LENGTHS: std::ops::RangeInclusive<usize> = 60..=3000;
@@ -52,9 +52,9 @@ struct Pace {
 /// the kernel changes some of its own data, and waits until all processors have seen the change.
 const READY: Duration = Duration::from_secs(60);
 
-/// Sends live frames on one device.
+/// Sends live frames on one device, or on several in turn.
 ///
-/// If the device is a veth, the device at its other end receives live frames only by NAPI, see
+/// If a device is a veth, the device at its other end receives live frames only by NAPI, see
 /// [`receive_by_napi`](super::receive_by_napi).
 #[derive(Debug)]
 pub struct LiveSender {
@@ -71,7 +71,19 @@ impl LiveSender {
     /// When the device is missing, the frame is unsuitable, the kernel is older than Linux 5.18, or the
     /// process lacks CAP_BPF and CAP_NET_ADMIN in the initial user namespace.
     pub fn open(name: &str, frame: LiveFrame) -> Result<LiveSender, DeviceError> {
-        let index = facts::index(name)?;
+        LiveSender::open_several(vec![(name.to_owned(), frame)])
+    }
+
+    /// Prepares to send frames on several devices in turn, one on each, so that all devices send at the same rate. The frames have
+    /// the same length, and differ only in their first 48 bytes.
+    ///
+    /// # Errors
+    /// As for [`LiveSender::open`], for any of the devices.
+    pub fn open_several(frames: Vec<(String, LiveFrame)>) -> Result<LiveSender, DeviceError> {
+        let named = frames.iter().map(|(name, frame)| Ok((facts::index(name)?, frame)));
+        let all = named.collect::<Result<Vec<_>, DeviceError>>()?;
+        let name = frames.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        let name = name.as_str();
         let failed = |errno| match errno {
             Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS => {
                 DeviceError::Unsupported { name: name.to_owned(), what: "live frames (Linux 5.18)".into() }
@@ -84,18 +96,19 @@ impl LiveSender {
             errno => DeviceError::from_errno(name, "send live frames", errno),
         };
         let pace = Shared::new().map_err(failed)?;
-        let operations = program(&frame, pace.number(), index).ok_or_else(|| DeviceError::Invalid {
+        let operations = program(&all, pace.number()).ok_or_else(|| DeviceError::Invalid {
             name: name.to_owned(),
             what: "no such live frames".into(),
         })?;
         let program = Program::load(&operations).map_err(failed)?;
         // A test run: no frame is ever due, so no frame is sent.
         pace.set(&Pace { next: u64::MAX, ..Pace::default() }).map_err(failed)?;
-        program.run_once(&frame.bytes).map_err(failed)?;
-        Ok(LiveSender { name: name.to_owned(), frame: frame.bytes, pace, program })
+        let frame = frames.first().map(|(_, frame)| frame.bytes.clone()).unwrap_or_default();
+        program.run_once(&frame).map_err(failed)?;
+        Ok(LiveSender { name: name.to_owned(), frame, pace, program })
     }
 
-    /// The name of the device.
+    /// The names of the devices.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -155,6 +168,8 @@ const WORD: u8 = 5;
 const CONTEXT: u8 = 6;
 const PACE: u8 = 7;
 const COUNT: u8 = 8;
+/// The place in the order of the devices.
+const TURN: u8 = 9;
 
 // Instruction codes. Each combines class, operation, size, and whether the source is a register (RFC 9669).
 const LOAD64: u8 = 0x79;
@@ -168,6 +183,10 @@ const ADD: u8 = 0x0f;
 const ADD_NUMBER: u8 = 0x07;
 const AND_NUMBER: u8 = 0x57;
 const XOR_NUMBER: u8 = 0xa7;
+const MODULO_NUMBER: u8 = 0x97;
+const DIVIDE_NUMBER: u8 = 0x37;
+const GO: u8 = 0x05;
+const IF_NOT_NUMBER: u8 = 0x55;
 const IF_LESS: u8 = 0xad;
 const IF_GREATER: u8 = 0x2d;
 const CALL: u8 = 0x85;
@@ -196,6 +215,11 @@ impl Assembler {
         self.put(code, to, from, 0, 0);
         self.0.len() - 1
     }
+    /// Emits such a jump, which is taken unless the register has this value.
+    fn jump_unless(&mut self, register: u8, value: i32) -> usize {
+        self.put(IF_NOT_NUMBER, register, 0, 0, value);
+        self.0.len() - 1
+    }
     fn land(&mut self, jump: usize) -> Option<()> {
         let distance = i16::try_from(self.0.len().checked_sub(jump + 1)?).ok()?;
         self.0.get_mut(jump)?.offset = distance;
@@ -203,14 +227,20 @@ impl Assembler {
     }
 }
 
-/// Returns the XDP program, or `None` if the length of the frame or an offset is invalid. The program drops a
-/// frame that is not due yet. If a frame is due, the program writes the headers into the frame, counts the frame and
-/// redirects it.
-fn program(frame: &LiveFrame, map: i32, device: u32) -> Option<Vec<Operation>> {
-    if !LENGTHS.contains(&frame.bytes.len()) || frame.flow.iter().any(|b| usize::from(*b) >= *LENGTHS.start())
-    {
+/// Returns the XDP program, or `None` if the length of a frame or an offset is invalid, or the frames do not go together. The program
+/// drops a frame that is not due yet. If a frame is due, the program writes the headers into the frame, counts the frame and
+/// redirects it to the device whose turn it is. `frames` has the devices with their frames.
+fn program(frames: &[(u32, &LiveFrame)], map: i32) -> Option<Vec<Operation>> {
+    let (_, first) = frames.first()?;
+    let valid = |(_, f): &(u32, &LiveFrame)| {
+        LENGTHS.contains(&f.bytes.len())
+            && f.flow.iter().all(|b| usize::from(*b) < *LENGTHS.start())
+            && (f.flow, f.bytes.len()) == (first.flow, first.bytes.len())
+    };
+    if !frames.iter().all(valid) {
         return None;
     }
+    let several = i32::try_from(frames.len()).ok().filter(|n| *n > 1);
     let mut a = Assembler::default();
     a.put(MOVE, CONTEXT, 1, 0, 0);
     a.wide(PACE, MAP_VALUE, u64::from(map.unsigned_abs()));
@@ -232,16 +262,33 @@ fn program(frame: &LiveFrame, map: i32, device: u32) -> Option<Vec<Operation>> {
     a.put(MOVE, LIMIT, DATA, 0, 0);
     a.put(ADD_NUMBER, LIMIT, 0, 0, i32::try_from(*LENGTHS.start()).ok()?);
     let short = a.jump(IF_GREATER, LIMIT, END);
-    for (i, word) in frame.bytes.get(..HEADERS)?.as_chunks::<8>().0.iter().enumerate() {
-        a.wide(WORD, 0, u64::from_ne_bytes(*word));
-        a.put(STORE64, DATA, WORD, i16::try_from(8 * i).ok()?, 0);
+    if let Some(n) = several {
+        a.put(MOVE, TURN, COUNT, 0, 0);
+        a.put(MODULO_NUMBER, TURN, 0, 0, n);
+        a.put(DIVIDE_NUMBER, COUNT, 0, 0, n);
     }
-    let [up, down] = frame.flow.map(i16::from);
+    let mut written = Vec::new();
+    for (turn, (device, frame)) in (0i32..).zip(frames) {
+        // The last device needs no test.
+        let other = several.filter(|n| turn + 1 < *n).map(|_| a.jump_unless(TURN, turn));
+        for (i, word) in frame.bytes.get(..HEADERS)?.as_chunks::<8>().0.iter().enumerate() {
+            a.wide(WORD, 0, u64::from_ne_bytes(*word));
+            a.put(STORE64, DATA, WORD, i16::try_from(8 * i).ok()?, 0);
+        }
+        a.put(SET, ARGUMENT[0], 0, 0, i32::try_from(*device).ok()?);
+        if let Some(other) = other {
+            written.push(a.jump(GO, 0, 0));
+            a.land(other)?;
+        }
+    }
+    for jump in written {
+        a.land(jump)?;
+    }
+    let [up, down] = first.flow.map(i16::from);
     a.put(AND_NUMBER, COUNT, 0, 0, i32::from(LIVE_FLOWS - 1));
     a.put(STORE8, DATA, COUNT, up, 0);
     a.put(XOR_NUMBER, COUNT, 0, 0, i32::from(LIVE_FLOWS - 1));
     a.put(STORE8, DATA, COUNT, down, 0);
-    a.put(SET, ARGUMENT[0], 0, 0, i32::try_from(device).ok()?);
     a.put(SET, ARGUMENT[1], 0, 0, 0);
     a.put(CALL, 0, 0, 0, REDIRECT);
     a.put(EXIT, 0, 0, 0, 0);
@@ -263,7 +310,7 @@ mod tests {
 
     #[test]
     fn programs_end_and_jump_to_their_end() {
-        let all = program(&frame(60), 3, 7).unwrap();
+        let all = program(&[(7, &frame(60))], 3).unwrap();
         let n = all.len();
         let jumps: Vec<usize> = all
             .iter()
@@ -283,12 +330,48 @@ mod tests {
     }
 
     #[test]
+    fn devices_take_turns() {
+        let frames = [7, 8, 9].map(|device| {
+            let mut frame = frame(60);
+            frame.bytes[0] = device;
+            (u32::from(device), frame)
+        });
+        let frames: Vec<(u32, &LiveFrame)> = frames.iter().map(|(device, frame)| (*device, frame)).collect();
+        let all = program(&frames, 3).unwrap();
+        // Follows the program from the division, with the turn of each device.
+        for (turn, device) in [(0, 7), (1, 8), (2, 9)] {
+            let mut at = all.iter().position(|o| o.code == DIVIDE_NUMBER).unwrap() + 1;
+            let mut first = None;
+            loop {
+                let o = all[at];
+                let jumps = match o.code {
+                    IF_NOT_NUMBER => o.immediate != turn,
+                    GO => true,
+                    _ => false,
+                };
+                if o.code == WIDE {
+                    first.get_or_insert(o.immediate.to_ne_bytes()[0]);
+                }
+                if o.code == SET {
+                    assert_eq!((o.immediate, first), (i32::from(device), Some(device)));
+                    break;
+                }
+                at = if jumps { at + 1 + usize::try_from(o.offset).unwrap() } else { at + 1 };
+            }
+        }
+        let jumps = all.iter().filter(|o| o.code == GO);
+        assert_eq!(jumps.count(), 2, "the last device needs no jump");
+    }
+
+    #[test]
     fn frames_that_cannot_be_sent() {
         for length in [0, 59, 3001] {
-            assert_eq!(program(&frame(length), 3, 7), None);
+            assert_eq!(program(&[(7, &frame(length))], 3), None);
         }
-        assert_eq!(program(&LiveFrame { flow: [35, 60], ..frame(60) }, 3, 7), None);
-        assert!(program(&LiveFrame { flow: [0, 59], ..frame(3000) }, 3, 7).is_some());
+        assert_eq!(program(&[(7, &LiveFrame { flow: [35, 60], ..frame(60) })], 3), None);
+        assert!(program(&[(7, &LiveFrame { flow: [0, 59], ..frame(3000) })], 3).is_some());
+        assert_eq!(program(&[], 3), None);
+        assert_eq!(program(&[(7, &frame(60)), (8, &frame(61))], 3), None);
         assert!(matches!(LiveSender::open("no-such-device", frame(60)), Err(DeviceError::Missing { .. })));
     }
 }
