@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Support for tests that need devices: the test runs again in a child process, in new user and network namespaces.
 
+use crate::{real, try_router};
 use std::process::Command;
 
 const INSIDE: &str = "CASTANET_TEST_NAMESPACE";
@@ -43,6 +44,23 @@ pub fn inside_of(flags: &str, name: &str, body: impl FnOnce()) {
 pub fn inside_with_bpf(name: &str, body: impl FnOnce()) {
     let rights = Command::new("unshare").args(["-n", "true"]).output();
     inside_of(if rights.is_ok_and(|o| o.status.success()) { "-n" } else { "-Urn" }, name, body);
+}
+
+/// Like [`inside_with_bpf`], for tests of METHOD XDP. Without the rights it checks that the error names the missing capabilities, and
+/// prints SKIP.
+pub fn inside_with_xdp(name: &str, body: impl FnOnce()) {
+    inside_with_bpf(name, || {
+        run("ip link add probe type veth peer name other");
+        let refused = try_router("FromDevice(probe, METHOD XDP) -> Discard;", real(1).0).err();
+        run("ip link del probe");
+        match refused {
+            None => body(),
+            Some(e) => {
+                assert!(e.contains("no support for") || e.contains("grant CAP_BPF and CAP_NET_ADMIN"), "{e}");
+                println!("SKIP: {e}");
+            }
+        }
+    });
 }
 
 /// Whether TUN and TAP devices can be created here; prints SKIP if not.

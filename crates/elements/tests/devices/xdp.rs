@@ -7,24 +7,8 @@ use super::{
 };
 use castanet_element::spec::Reason;
 use castanet_testkit::host::Host;
-use castanet_testkit::namespace::{inside_with_bpf, pair, run};
+use castanet_testkit::namespace::{inside_with_xdp, pair, run};
 use castanet_testkit::{real, until};
-
-/// Runs a test if this process has the rights. Otherwise, checks that the error names the missing capabilities.
-fn with_xdp(name: &str, body: impl FnOnce()) {
-    inside_with_bpf(name, || {
-        run("ip link add probe type veth peer name other");
-        let refused = try_router("FromDevice(probe, METHOD XDP) -> Discard;", real(1).0).err();
-        run("ip link del probe");
-        match refused {
-            None => body(),
-            Some(e) => {
-                assert!(e.contains("no support for") || e.contains("grant CAP_BPF and CAP_NET_ADMIN"), "{e}");
-                println!("SKIP: {e}");
-            }
-        }
-    });
-}
 
 /// Sends data by TCP from one host to another.
 fn transfer(from: &Host, to: &Host) {
@@ -41,7 +25,7 @@ fn transfer(from: &Host, to: &Host) {
 
 #[test]
 fn hosts_speak_tcp_across() {
-    with_xdp("xdp::hosts_speak_tcp_across", || {
+    inside_with_xdp("xdp::hosts_speak_tcp_across", || {
         let (a, b) = (add_host(1, "10.0.0.1/24"), add_host(2, "10.0.0.2/24"));
         b.run("ethtool -K h2 tx off");
         // On the side of a packet socket, the host leaves checksums and segmentation to the device.
@@ -76,7 +60,7 @@ fn hosts_speak_tcp_across() {
 
 #[test]
 fn devices_may_be_polled_or_have_no_driver_for_xdp() {
-    with_xdp("xdp::devices_may_be_polled_or_have_no_driver_for_xdp", || {
+    inside_with_xdp("xdp::devices_may_be_polled_or_have_no_driver_for_xdp", || {
         pair();
         run("ip link add bridge type bridge && ip link set vb master bridge && ip link set bridge up");
         for (device, options, way) in [
@@ -110,7 +94,7 @@ fn devices_may_be_polled_or_have_no_driver_for_xdp() {
 
 #[test]
 fn devices_that_vanish_are_picked_up_again() {
-    with_xdp("xdp::devices_that_vanish_are_picked_up_again", || {
+    inside_with_xdp("xdp::devices_that_vanish_are_picked_up_again", || {
         pair();
         let router = "f :: FromDevice(vb, METHOD XDP, TIMESTAMP false) -> Print(got, 0) -> Discard;";
         let (mut r, messages) = during(router, 1, |log| {
@@ -148,7 +132,7 @@ fn devices_that_vanish_are_picked_up_again() {
 
 #[test]
 fn nothing_is_lost_while_a_device_is_down() {
-    with_xdp("xdp::nothing_is_lost_while_a_device_is_down", || {
+    inside_with_xdp("xdp::nothing_is_lost_while_a_device_is_down", || {
         pair();
         send_while_down(", METHOD XDP");
     });
@@ -156,7 +140,7 @@ fn nothing_is_lost_while_a_device_is_down() {
 
 #[test]
 fn elements_share_the_queues_of_a_device() {
-    with_xdp("xdp::elements_share_the_queues_of_a_device", || {
+    inside_with_xdp("xdp::elements_share_the_queues_of_a_device", || {
         run("ip link add va numtxqueues 2 numrxqueues 2 type veth peer name vb numtxqueues 2 numrxqueues 2");
         run("ip link set va up && ip link set vb up");
         let both = "a :: FromDevice(vb, METHOD XDP, SNIFFER false, FANOUT 1) -> c :: Counter -> Discard;

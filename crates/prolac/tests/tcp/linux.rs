@@ -4,7 +4,7 @@
 
 use super::host::checksum;
 use super::network::End;
-use super::{all_but, named, tcp};
+use super::{all_but, named, subsets, tcp};
 use castanet_prolac::load::Extensions;
 use castanet_prolac::program::Program;
 use std::io::{ErrorKind, Read, Write};
@@ -91,19 +91,23 @@ struct Link<'a> {
     /// The percentage of packets that are lost, in either direction.
     loss: u64,
     unsent: Vec<u8>,
+    /// Whether the user of the TCP reads, and the size of its buffer.
+    reads: bool,
+    buffer: usize,
 }
 
 impl<'a> Link<'a> {
     fn new(program: &'a Program, socket: &'a UdpSocket, loss: u64) -> Link<'a> {
         socket.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
         let (start, unsent) = (Instant::now(), Vec::new());
-        Link { program, socket, end: None, peer: 0, start, ticks: 0, random: 1, loss, unsent }
+        let (reads, buffer) = (true, 200_000);
+        Link { program, socket, end: None, peer: 0, start, ticks: 0, random: 1, loss, unsent, reads, buffer }
     }
 
     fn open(&mut self, peer: u16, method: &str) {
         self.peer = peer;
         let end = self.end.insert(End::new(self.program, 0xffff_f000, [1000, u64::from(peer)], Vec::new()));
-        end.data.borrow_mut().buffer = Some(200_000);
+        end.data.borrow_mut().buffer = Some(self.buffer);
         end.tcp(method);
         self.send();
     }
@@ -187,8 +191,10 @@ impl<'a> Link<'a> {
             {
                 let mut d = end.data.borrow_mut();
                 d.trace.clear();
-                let waiting = std::mem::take(&mut d.waiting);
-                d.read.extend(waiting);
+                if self.reads {
+                    let waiting = std::mem::take(&mut d.waiting);
+                    d.read.extend(waiting);
+                }
                 let n = 100_000_usize.saturating_sub(d.send.len()).min(self.unsent.len());
                 d.send.extend(self.unsent.drain(..n));
             }
@@ -275,19 +281,17 @@ fn exchange(program: &Program, socket: &UdpSocket, active: bool, loss: u64, size
 #[test]
 fn data_is_exchanged_with_linux() {
     inside("linux::data_is_exchanged_with_linux", |socket| {
-        for (i, (extensions, negotiated)) in [
-            (Extensions::none(), [0, 0, 0]),
-            (named(&["Delay-Ack", "Slow-Start"]), [0, 0, 0]),
+        // The sixteen sets of the extensions after RFC 5681, and sets with options.
+        let sixteen = subsets().into_iter().take(16).map(|set| (set, [0, 0, 0]));
+        let more = [
             (named(&["Slow-Start", "Fast-Retransmit", "Sack"]), [1, 0, 0]),
             (all_but(&["Sack", "Cubic"]), [0, 1, 1]),
             (Extensions::All, [1, 1, 1]),
-        ]
-        .into_iter()
-        .enumerate()
-        {
+        ];
+        for (i, (extensions, negotiated)) in sixteen.chain(more).enumerate() {
             let program = tcp(&extensions);
             for (active, loss) in [(true, 0), (false, 0), (i % 2 == 0, 3)] {
-                let size = if loss > 0 { 60_000 } else { 400_000 };
+                let size = if loss > 0 { 30_000 } else { 200_000 };
                 let options = exchange(&program, &socket, active, loss, size);
                 println!("{extensions:?}, active {active}, {loss} % lost: {options:?}");
                 assert_eq!(options, negotiated, "{extensions:?}");
@@ -300,7 +304,7 @@ fn data_is_exchanged_with_linux() {
 #[test]
 fn linux_learns_of_resets_and_urgent_data() {
     inside("linux::linux_learns_of_resets_and_urgent_data", |socket| {
-        for extensions in [Extensions::none(), Extensions::All] {
+        for extensions in subsets().into_iter().take(16).chain([Extensions::All]) {
             let program = tcp(&extensions);
             let listener = TcpListener::bind("10.9.0.1:0").unwrap();
             let port = listener.local_addr().unwrap().port();
@@ -340,6 +344,47 @@ fn linux_learns_of_resets_and_urgent_data() {
             link.open(port, "connect");
             link.until("refusal", |e| e.data.borrow().disconnected.is_some());
             assert_eq!(link.end.as_ref().unwrap().data.borrow().disconnected, Some(2));
+        }
+    });
+}
+
+/// Both users read nothing until both windows are closed. The buffers of both ends are smaller than two segments, and then one is smaller
+/// than one.
+#[test]
+fn windows_close_and_are_tiny() {
+    inside("linux::windows_close_and_are_tiny", |socket| {
+        std::fs::write("/proc/sys/net/ipv4/tcp_rmem", "4096 4096 4096").unwrap();
+        for extensions in subsets().into_iter().take(16).chain([Extensions::All]) {
+            let program = tcp(&extensions);
+            for buffer in [2_500, 700] {
+                let (ours, theirs) = (data(20_000, 1), data(8 * buffer, 2));
+                let listener = TcpListener::bind("10.9.0.1:0").unwrap();
+                let mut link = Link::new(&program, &socket, 0);
+                (link.reads, link.buffer, link.unsent) = (false, buffer, ours.clone());
+                link.open(listener.local_addr().unwrap().port(), "connect");
+                link.connected();
+                let (mut stream, _) = listener.accept().unwrap();
+                let (mut writing, sent) = (stream.try_clone().unwrap(), theirs.clone());
+                let writer = std::thread::spawn(move || {
+                    writing.write_all(&sent).unwrap();
+                    writing.shutdown(Shutdown::Write).unwrap();
+                });
+                link.until("closed windows", |e| {
+                    e.field("snd_wnd") == 0 && e.data.borrow().waiting.len() == buffer
+                });
+                link.reads = true;
+                let reader = std::thread::spawn(move || {
+                    let mut read = Vec::new();
+                    stream.read_to_end(&mut read).unwrap();
+                    read
+                });
+                link.until("data", |e| e.data.borrow().send.is_empty() && e.data.borrow().end_of_data);
+                link.call("close");
+                link.until("end", |_| reader.is_finished() && writer.is_finished());
+                assert!(reader.join().unwrap() == ours, "{extensions:?}: what Linux has read");
+                let read = &link.end.as_ref().unwrap().data.borrow().read;
+                assert!(*read == theirs, "{extensions:?}: what Linux has sent: {}", read.len());
+            }
         }
     });
 }

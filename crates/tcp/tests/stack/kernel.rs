@@ -4,7 +4,7 @@
 use super::{count, during, text};
 use castanet_element::remote::Remote as _;
 use castanet_element::spec::Origin;
-use castanet_testkit::namespace::{has_tun, inside, run};
+use castanet_testkit::namespace::{has_tun, inside, inside_with_xdp, run};
 use castanet_testkit::until;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -196,37 +196,47 @@ fn the_kernel_learns_of_closed_ports_and_half_closed_connections() {
     });
 }
 
-/// The stack is the TCP of the router of conf/ip-router.click itself.
+/// The stack is the TCP of the router of conf/ip-router.click itself, whose devices use a method.
+fn the_ip_router_answers(method: &str) {
+    run("ip link set lo up; ip link add va type veth peer name vb; ip link add vc type veth peer name vd");
+    run("ip addr add 10.0.0.9/24 dev va; for d in va vb vc vd; do ip link set $d up; done");
+    run("ip route add 10.0.1.0/24 via 10.0.0.1");
+    if method == "XDP" {
+        // XDP loses what an offload of the sender has left to do.
+        run("ethtool -K va tx off");
+    }
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/ip-router.click"));
+    let mut text = text.unwrap();
+    for (from, to) in [
+        ("$DEV0 eth0", "$DEV0 vb".to_string()),
+        ("$DEV1 eth1", "$DEV1 vd".to_string()),
+        ("FromDevice($dev)", format!("FromDevice($dev, METHOD {method}, SNIFFER false)")),
+        ("ToDevice($dev)", format!("ToDevice($dev, METHOD {method})")),
+        ("IPClassifier(udp, icmp, -)", "IPClassifier(udp, icmp, tcp, -)".to_string()),
+        ("host [2] -> ICMPError", "host [3] -> ICMPError".to_string()),
+    ] {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, &to);
+    }
+    text += "host [2] -> tcp :: TCPStack($DEV0:ip $DEV1:ip) -> routes; TCPEcho(tcp, PORT 7);";
+    during(&text, |r| {
+        for address in ["10.0.0.1:7", "10.0.1.1:7"] {
+            let sent = data(500_000);
+            assert!(echoed(TcpStream::connect(address).unwrap(), &sent, || ()) == sent);
+        }
+        let refused = TcpStream::connect("10.0.1.1:80").unwrap_err();
+        assert_eq!((refused.kind(), count(r, "tcp", "opened")), (ErrorKind::ConnectionRefused, 2));
+    });
+}
+
 #[test]
 fn the_ip_router_has_a_tcp_of_its_own() {
-    inside("kernel::the_ip_router_has_a_tcp_of_its_own", || {
-        run(
-            "ip link set lo up; ip link add va type veth peer name vb; ip link add vc type veth peer name vd",
-        );
-        run("ip addr add 10.0.0.9/24 dev va; for d in va vb vc vd; do ip link set $d up; done");
-        run("ip route add 10.0.1.0/24 via 10.0.0.1");
-        let text =
-            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/ip-router.click"));
-        let mut text = text.unwrap();
-        for (from, to) in [
-            ("$DEV0 eth0", "$DEV0 vb"),
-            ("$DEV1 eth1", "$DEV1 vd"),
-            ("IPClassifier(udp, icmp, -)", "IPClassifier(udp, icmp, tcp, -)"),
-            ("host [2] -> ICMPError", "host [3] -> ICMPError"),
-        ] {
-            assert!(text.contains(from), "{from}");
-            text = text.replace(from, to);
-        }
-        text += "host [2] -> tcp :: TCPStack($DEV0:ip $DEV1:ip) -> routes; TCPEcho(tcp, PORT 7);";
-        during(&text, |r| {
-            for address in ["10.0.0.1:7", "10.0.1.1:7"] {
-                let sent = data(500_000);
-                assert!(echoed(TcpStream::connect(address).unwrap(), &sent, || ()) == sent);
-            }
-            let refused = TcpStream::connect("10.0.1.1:80").unwrap_err();
-            assert_eq!((refused.kind(), count(r, "tcp", "opened")), (ErrorKind::ConnectionRefused, 2));
-        });
-    });
+    inside("kernel::the_ip_router_has_a_tcp_of_its_own", || the_ip_router_answers("PACKET"));
+}
+
+#[test]
+fn so_has_an_ip_router_over_xdp() {
+    inside_with_xdp("kernel::so_has_an_ip_router_over_xdp", || the_ip_router_answers("XDP"));
 }
 
 /// Programs of this machine serve the connections of the stack, over TCP and over a Unix socket.
