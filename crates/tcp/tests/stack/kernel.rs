@@ -205,20 +205,29 @@ fn the_ip_router_answers(method: &str) {
         // XDP loses what an offload of the sender has left to do.
         run("ethtool -K va tx off");
     }
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/ip-router.click"));
-    let mut text = text.unwrap();
+    let of = |path: &str| {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        std::fs::read_to_string(root.join(path)).unwrap()
+    };
+    // The manual says how to give it to the router.
+    let manual = of("docs/tcp.md").replace('\n', " ");
+    let [without, with] = [
+        "host :: IPClassifier(udp, icmp, -); host [1] -> nobody;",
+        "host :: IPClassifier(udp, tcp or icmp, -); host [1] -> tcp :: TCPStack($DEV0:ip $DEV1:ip) -> routes; tcp [1] -> nobody;",
+    ];
+    assert!(manual.contains(&format!("replace `{without}` by `{with}`")));
+    let mut text = of("conf/ip-router.click");
     for (from, to) in [
-        ("$DEV0 eth0", "$DEV0 vb".to_string()),
-        ("$DEV1 eth1", "$DEV1 vd".to_string()),
-        ("FromDevice($dev)", format!("FromDevice($dev, METHOD {method}, SNIFFER false)")),
-        ("ToDevice($dev)", format!("ToDevice($dev, METHOD {method})")),
-        ("IPClassifier(udp, icmp, -)", "IPClassifier(udp, icmp, tcp, -)".to_string()),
-        ("host [2] -> ICMPError", "host [3] -> ICMPError".to_string()),
+        ("$DEV0 eth0", "$DEV0 vb"),
+        ("$DEV1 eth1", "$DEV1 vd"),
+        ("FromDevice($dev)", &format!("FromDevice($dev, METHOD {method}, SNIFFER false)")),
+        ("ToDevice($dev)", &format!("ToDevice($dev, METHOD {method})")),
+        (without, with),
     ] {
         assert!(text.contains(from), "{from}");
-        text = text.replace(from, &to);
+        text = text.replace(from, to);
     }
-    text += "host [2] -> tcp :: TCPStack($DEV0:ip $DEV1:ip) -> routes; TCPEcho(tcp, PORT 7);";
+    text += "TCPEcho(tcp, PORT 7);";
     during(&text, |r| {
         for address in ["10.0.0.1:7", "10.0.1.1:7"] {
             let sent = data(500_000);
