@@ -18,11 +18,14 @@
 //!
 //! [`scale`] measures the cost of sharing elements between workers, and predicts the throughput with more workers.
 //!
+//! [`streams`] measures TCP streams across routers.
+//!
 //! [`veth`] compares a router between real devices with the kernel's router; [`swap`] measures hot swaps.
 //! [`curves`] reproduces curves of the papers: the behaviour of configurations over a range of loads.
 #![forbid(unsafe_code)]
 
 pub mod aspl;
+mod bars;
 pub mod chart;
 pub mod classes;
 pub mod control;
@@ -41,6 +44,7 @@ pub mod rounds;
 pub mod routes;
 pub mod scale;
 mod slow;
+pub mod streams;
 mod svg;
 pub mod swap;
 pub mod tcp;

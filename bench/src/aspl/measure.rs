@@ -46,6 +46,16 @@ impl Quartiles {
         };
         Quartiles { lower: at(1), median: Spread::of(all.iter().copied()).median, upper: at(3) }
     }
+
+    /// The median, and the quartiles in parentheses, with so many digits after the point.
+    pub fn text(self, decimals: usize) -> String {
+        format!("{:.decimals$} ({:.decimals$} to {:.decimals$})", self.median, self.lower, self.upper)
+    }
+
+    /// All three values.
+    pub fn json(self) -> serde_json::Value {
+        serde_json::json!({ "lower": self.lower, "median": self.median, "upper": self.upper })
+    }
 }
 
 /// The cost of a packet.

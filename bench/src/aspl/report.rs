@@ -2,7 +2,6 @@
 //! Formats results as a table, CSV or JSON.
 
 use super::devices::{self, Outcome};
-use super::measure::Quartiles;
 use super::{Line, Results};
 
 use serde_json::{Value, json};
@@ -24,10 +23,6 @@ fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or("-".into(), |v| format!("{v:.decimals$}"))
 }
 
-fn quartiles(q: Quartiles, decimals: usize) -> String {
-    format!("{:.decimals$} ({:.decimals$} to {:.decimals$})", q.median, q.lower, q.upper)
-}
-
 /// The results as tables.
 // Writing to a string cannot fail, so the results of `write!` in this file are ignored.
 pub fn table(r: &Results) -> String {
@@ -46,7 +41,7 @@ pub fn table(r: &Results) -> String {
                 out,
                 "{:<34}  {:>27}  {:>6.2}  {:>7}  {:>6}  {:>8}  {:>6}",
                 l.name,
-                quartiles(l.ns, 1),
+                l.ns.text(1),
                 l.ratio.median,
                 number(l.instructions, 0),
                 number(l.instruction_ratio, 2),
@@ -152,14 +147,13 @@ pub fn csv(r: &Results) -> String {
 
 /// The results as JSON.
 pub fn json(r: &Results) -> Value {
-    let quartiles = |q: Quartiles| json!({ "lower": q.lower, "median": q.median, "upper": q.upper });
     let line = |l: &Line| {
         json!({
             "figure": l.figure.name(),
             "batch": l.batch,
             "name": l.name,
-            "ns": quartiles(l.ns),
-            "ratio": quartiles(l.ratio),
+            "ns": l.ns.json(),
+            "ratio": l.ratio.json(),
             "instructions": l.instructions,
             "instruction_ratio": l.instruction_ratio,
             "paper": { "ns": l.paper, "ratio": l.paper_ratio },

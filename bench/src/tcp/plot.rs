@@ -7,20 +7,13 @@ use super::link::{DIRECTIONS, PAPER, SERVERS};
 use super::report::DIRECTIONS_OF_ECHO;
 use super::{Echo, Results};
 use crate::aspl::measure::Cost;
+use crate::bars::{Bar, WIDTH, draw as bars, heading};
 use crate::chart::{self, Chart, legend};
-use std::fmt::Write;
 
-const WIDTH: f64 = 760.0;
-const LEFT: f64 = 190.0;
-const BAR: f64 = 16.0;
 /// The colours of [`Contestant::ALL`].
 const COLORS: [&str; 4] = ["#2f6f8f", "#a23b3b", "#c9a227", "#777777"];
 
-/// A bar: its label, value, text and colour.
-type Bar<'a> = (&'a str, f64, String, &'a str);
-
 /// Draws all results below each other.
-// Writing to a string cannot fail, so the results of `write!` in this file are ignored.
 pub fn svg(r: &Results) -> String {
     let mut body = String::new();
     let mut y = 20.0;
@@ -73,32 +66,6 @@ pub fn svg(r: &Results) -> String {
         }
     }
     chart::open("TCP: figures of SIGCOMM 1999", WIDTH, y) + &body + chart::CLOSE
-}
-
-fn heading(out: &mut String, top: f64, title: &str) {
-    let y = top + 12.0;
-    let _ = writeln!(out, "<text x=\"10\" y=\"{y:.1}\" font-weight=\"bold\">{title}</text>");
-}
-
-fn bars(out: &mut String, top: f64, title: &str, all: &[Bar<'_>]) -> f64 {
-    heading(out, top, title);
-    let most = all.iter().map(|b| b.1).fold(1e-9, f64::max);
-    let mut y = top + 24.0;
-    for (name, value, says, color) in all {
-        let width = (WIDTH - LEFT - 230.0) * (value / most).clamp(0.0, 1.0);
-        let _ = writeln!(
-            out,
-            "<text x=\"{:.1}\" y=\"{2:.1}\" text-anchor=\"end\">{name}</text>\
-             <rect x=\"{LEFT}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"{color}\"/>\
-             <text x=\"{3:.1}\" y=\"{2:.1}\">{says}</text>",
-            LEFT - 8.0,
-            BAR - 2.0,
-            y + BAR - 4.0,
-            LEFT + width + 6.0,
-        );
-        y += BAR + 4.0;
-    }
-    y + 20.0
 }
 
 /// One line for each contestant, over the size of packets.

@@ -14,10 +14,6 @@ pub(super) const DIRECTIONS_OF_ECHO: [(&str, &str); 2] = [("input", "Figure 7"),
 
 // Writing to a string cannot fail, so the results of `write!` in this file are ignored.
 
-fn quartiles(q: Quartiles, decimals: usize) -> String {
-    format!("{:.decimals$} ({:.decimals$} to {:.decimals$})", q.median, q.lower, q.upper)
-}
-
 fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or("-".into(), |v| format!("{v:.decimals$}"))
 }
@@ -70,7 +66,7 @@ fn figure6(out: &mut String, echo: &Echo) {
             out,
             "{:<22}  {:>24}  {:>5.2}  {:>7}  {:>5}  {:>12}  {:>5}",
             contestant.name(),
-            quartiles(cost.ns(), 1),
+            cost.ns().text(1),
             ns.median,
             number(cost.instructions, 0),
             number(instructions, 2),
@@ -95,7 +91,7 @@ fn sizes(out: &mut String, echoes: &[Echo], direction: usize) {
         let _ = write!(out, "{:>6}", echo.size + HEADERS);
         for costs in &echo.costs {
             let Some(cost) = costs.get(direction) else { continue };
-            let (ns, count) = (quartiles(cost.ns(), 1), number(cost.instructions, 0));
+            let (ns, count) = (cost.ns().text(1), number(cost.instructions, 0));
             let _ = write!(out, "  {ns:>24}  {count:>7}");
         }
         out.push('\n');
@@ -123,8 +119,8 @@ fn transfers(out: &mut String, bulk: &Bulk) {
             out,
             "{:<22}  {:>22}  {:>25}  {:>7}  {:>5}  {acknowledgements:>12.2}",
             contestant.name(),
-            quartiles(*rate, 2),
-            quartiles(cost.ns(), 0),
+            rate.text(2),
+            cost.ns().text(0),
             number(cost.instructions, 0),
             number(cost.ratio(&base).1, 2),
         );
@@ -146,10 +142,10 @@ fn between(out: &mut String, l: &link::Results) {
         let _ = writeln!(
             out,
             "{name:<10}  {:>24}  {:>8.0}  {:>22}  {:>22}",
-            quartiles(latency, 1),
+            latency.text(1),
             PAPER.get(i).copied().unwrap_or_default(),
-            quartiles(receives, 2),
-            quartiles(sends, 2)
+            receives.text(2),
+            sends.text(2)
         );
     }
     let share = |of: [Quartiles; 2]| of[1].median / of[0].median.max(1e-9);
@@ -204,12 +200,8 @@ pub fn csv(r: &Results) -> String {
     out
 }
 
-fn spread(q: Quartiles) -> Value {
-    json!({ "lower": q.lower, "median": q.median, "upper": q.upper })
-}
-
 fn cost(c: &Cost) -> Value {
-    json!({ "ns": spread(c.ns()), "instructions": c.instructions })
+    json!({ "ns": c.ns().json(), "instructions": c.instructions })
 }
 
 /// The results as JSON.
@@ -228,7 +220,7 @@ pub fn json(r: &Results) -> Value {
     let bulk = |b: &Bulk| {
         let of = |i: usize| {
             json!({
-                "gbps": b.rates.get(i).copied().map(spread),
+                "gbps": b.rates.get(i).copied().map(Quartiles::json),
                 "segment": b.costs.get(i).map(cost),
                 "acknowledgements": b.acknowledgements.get(i),
             })
@@ -238,9 +230,9 @@ pub fn json(r: &Results) -> Value {
     let link = r.link.as_ref().map(|l| {
         let of = |i: usize| {
             json!({
-                "round_trip_us": l.latency.get(i).copied().map(spread),
-                "receives_gbps": l.rates[0].get(i).copied().map(spread),
-                "sends_gbps": l.rates[1].get(i).copied().map(spread),
+                "round_trip_us": l.latency.get(i).copied().map(Quartiles::json),
+                "receives_gbps": l.rates[0].get(i).copied().map(Quartiles::json),
+                "sends_gbps": l.rates[1].get(i).copied().map(Quartiles::json),
             })
         };
         json!({ "trials": l.trials, "kernel": of(0), "castanet": of(1), "processors": l.processors })

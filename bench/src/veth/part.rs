@@ -54,7 +54,7 @@ fn path(word: &str) -> Result<(String, Addresses), String> {
 /// - `send PID CPU packet|live LENGTH cpu|pid|self N RECEIVER DEVICES DEVICE/FROM/TO/FROM/TO...` is the generator. It runs on a host and
 ///   CPU, and sends on one or more devices in turn, with these Ethernet and IP addresses. The words between say what it observes.
 ///   Without a device to send on, it only observes.
-/// - `tcp-serve PID CPU` and `tcp-measure PID CPU` are the kernel's ends of `castanet bench tcp`.
+/// - `tcp-serve PID [CPU]` and `tcp-measure PID [CPU]` are the kernel's ends of `castanet bench tcp` and `castanet bench streams`.
 ///
 /// # Errors
 /// The error names the operation that failed.
@@ -121,8 +121,10 @@ pub fn run(words: &[String]) -> Result<(), String> {
             let sender = Sender::open(how.parse()?, &paths, number(length)?)?;
             generator::serve(sender, &arrivals, worker)
         }
-        [kind @ ("tcp-serve" | "tcp-measure"), pid, cpu] => {
-            namespace::pin(number(cpu)?).map_err(text)?;
+        [kind @ ("tcp-serve" | "tcp-measure"), pid, ref cpu @ ..] => {
+            if let [cpu] = cpu {
+                namespace::pin(number(cpu)?).map_err(text)?;
+            }
             namespace::enter(number(pid)?).map_err(text)?;
             if kind == "tcp-serve" { ends::serve() } else { ends::measure() }
         }

@@ -8,6 +8,7 @@ mod curves;
 mod results;
 mod routes;
 mod scale;
+mod streams;
 mod swap;
 mod tcp;
 mod veth;
@@ -43,6 +44,9 @@ pub enum What {
     /// The TCP of TCPStack: echo and bulk, beside smoltcp and the kernel (SIGCOMM 1999).
     #[command(long_about = tcp::ABOUT, after_help = tcp::EXAMPLES)]
     Tcp(tcp::Tcp),
+    /// TCP streams between two hosts across the IP router, with each driver.
+    #[command(long_about = streams::ABOUT, after_help = streams::EXAMPLES)]
+    Streams(streams::Streams),
     /// Full route tables: lookups of random addresses, and changes of routes while packets are forwarded.
     #[command(long_about = routes::ABOUT)]
     Routes(routes::Routes),
@@ -145,6 +149,10 @@ pub fn main(arguments: &Bench) -> ExitCode {
         What::Veth(arguments) => {
             warn();
             veth::main(arguments)
+        }
+        What::Streams(arguments) => {
+            warn();
+            streams::main(arguments)
         }
         What::Control(arguments) => {
             warn();

@@ -182,6 +182,30 @@ fn drawn(further: &[&str], missing: &[&str]) -> Option<(serde_json::Value, Strin
 }
 
 #[test]
+fn streams_cross_with_each_driver() {
+    let b = Bench::new();
+    let arguments = ["bench", "streams", "--seconds", "0", "--json", "--csv", "s.csv", "--svg", "s.svg"];
+    let ran = b.run("castanet", &arguments, "");
+    let cannot = ["a host for the measurement cannot be made", "iproute2", "ethtool", "grant CAP_"];
+    if cannot.iter().any(|why| ran.err.contains(why)) {
+        println!("SKIP: {}", ran.err.trim_end());
+        return;
+    }
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let routers = json["streams"]["routers"].as_array().unwrap();
+    let names: Vec<&str> = routers.iter().map(|r| r["router"].as_str().unwrap()).collect();
+    assert_eq!(names, ["kernel", "packet", "kernel", "packet", "af-xdp", "xdp", "kernel", "packet"]);
+    for router in routers {
+        assert!(router["gbps"]["median"].as_f64().unwrap() > 0.0, "{router}");
+        assert!(router["round_trip_us"]["median"].as_f64().unwrap() > 0.0, "{router}");
+    }
+    let lines = std::fs::read_to_string(b.path("s.csv")).unwrap().lines().count();
+    assert_eq!(lines, 1 + 3 * routers.len());
+    assert!(std::fs::read_to_string(b.path("s.svg")).unwrap().contains("af-xdp"));
+}
+
+#[test]
 fn what_is_wrong_with_a_configuration_is_told() {
     let b = Bench::new();
     for (name, text, says) in [

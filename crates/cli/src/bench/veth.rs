@@ -12,7 +12,9 @@ use castanet_bench::veth::{self, Figure, Generator, Settings, report};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use presets::{Kernel, Ways};
-use routers::{Driver, Task, contenders};
+pub(super) use routers::Driver;
+use routers::{Task, contenders};
+pub(super) use tasks::with_driver;
 
 /// Introductory text of `--help`.
 pub const ABOUT: &str = "Measures the forwarding rate against the offered rate, of a router and of the kernel's router.

@@ -145,11 +145,19 @@ fn fair_queue() -> Result<String, String> {
     FAIR.iter().try_fold(format!("{START}{body}\n}}\n"), |text, [was, is]| replaced(&text, was, is))
 }
 
+/// Returns a configuration of `castanet new ip-router` with the options of a driver.
+pub(in super::super) fn with_driver(router: &str, driver: Driver, shield: bool) -> String {
+    let [was, _] = Driver::Packet.options(shield);
+    let [from, to] = driver.options(shield);
+    router
+        .replace(&format!("FromDevice($dev{was})"), &format!("FromDevice($dev{from})"))
+        .replace("ToDevice($dev)", &format!("ToDevice($dev{to})"))
+}
+
 /// Returns the configuration of `castanet new ip-router`, with a script that refreshes the ARP entries of the
 /// next hops, because no host answers ARP.
 pub(super) fn router(a: &Veth, chosen: &Chosen, kind: Kind) -> Result<String, String> {
     const CHECK: &str = "CheckIPHeader(INTERFACES $OURS)";
-    let driver = kind.driver;
     let interfaces = veth::interfaces(kind.pairs.into());
     let interfaces: Vec<(&str, &str)> = interfaces.iter().map(|(d, a)| (d.as_str(), a.as_str())).collect();
     let mut router = crate::new::ip_router(&interfaces, a.shield)?;
@@ -168,11 +176,7 @@ pub(super) fn router(a: &Veth, chosen: &Chosen, kind: Kind) -> Result<String, St
         let more = " -> CheckIPHeader".repeat(a.burden.into());
         router = router.replace(CHECK, &format!("{CHECK}{more}"));
     }
-    let [was, _] = Driver::Packet.options(a.shield);
-    let [from, to] = driver.options(a.shield);
-    router = router
-        .replace(&format!("FromDevice($dev{was})"), &format!("FromDevice($dev{from})"))
-        .replace("ToDevice($dev)", &format!("ToDevice($dev{to})"));
+    router = with_driver(&router, kind.driver, a.shield);
     let mut known = String::new();
     for flow in 0..usize::from(chosen.flows()) {
         for interface in [2 * flow, 2 * flow + 1] {
