@@ -38,13 +38,13 @@ pub struct LiveFrame {
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 struct Pace {
-    /// When the next frame is due, in nanoseconds of the monotonic clock.
+    /// When the next frame is due, in nanoseconds of the monotonic clock; 0 if each is due at once.
     next: u64,
     /// Nanoseconds between frames.
     interval: u64,
     /// Frames sent.
     sent: u64,
-    /// The time of the last run of the XDP program, in nanoseconds of the monotonic clock; 0 before the first run.
+    /// The time of the last run of the XDP program that read the monotonic clock, in nanoseconds; 0 before the first one.
     seen: u64,
 }
 
@@ -145,8 +145,7 @@ impl LiveSender {
                 std::thread::sleep(Duration::from_micros(200));
             }
             let started = at_start();
-            let now = clock_gettime(ClockId::Monotonic);
-            let next = now.tv_sec.unsigned_abs().saturating_mul(1_000_000_000) + now.tv_nsec.unsigned_abs();
+            let next = if interval == 0 { 0 } else { now() };
             pace.set(&Pace { next, interval, ..Pace::default() })?;
             std::thread::sleep(time);
             pace.get().map(|p| at_end(started, p.sent))
@@ -154,6 +153,12 @@ impl LiveSender {
         let result = self.program.run_during(&self.frame, during).map_err(failed)?.map_err(failed)?;
         Ok((result, self.pace.get().map_err(failed)?.sent))
     }
+}
+
+/// The monotonic clock, in nanoseconds.
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs().saturating_mul(1_000_000_000) + now.tv_nsec.unsigned_abs()
 }
 
 // Registers: 0 holds results, 1 to 5 hold arguments, and calls preserve 6 to 9.
@@ -186,6 +191,7 @@ const XOR_NUMBER: u8 = 0xa7;
 const MODULO_NUMBER: u8 = 0x97;
 const DIVIDE_NUMBER: u8 = 0x37;
 const GO: u8 = 0x05;
+const IF_NUMBER: u8 = 0x15;
 const IF_NOT_NUMBER: u8 = 0x55;
 const IF_LESS: u8 = 0xad;
 const IF_GREATER: u8 = 0x2d;
@@ -244,14 +250,19 @@ fn program(frames: &[(u32, &LiveFrame)], map: i32) -> Option<Vec<Operation>> {
     let mut a = Assembler::default();
     a.put(MOVE, CONTEXT, 1, 0, 0);
     a.wide(PACE, MAP_VALUE, u64::from(map.unsigned_abs()));
+    // As fast as possible, without reading the clock, if `next` is 0.
+    a.put(LOAD64, DATA, PACE, 0, 0);
+    let at_once = a.jump(IF_NUMBER, DATA, 0);
     a.put(CALL, 0, 0, 0, KTIME_GET_NS);
     a.put(STORE64, PACE, NOW, 24, 0);
     a.put(LOAD64, DATA, PACE, 0, 0);
     let early = a.jump(IF_LESS, NOW, DATA);
-    // next += interval, sent += 1.
+    // next += interval
     a.put(LOAD64, END, PACE, 8, 0);
     a.put(ADD, DATA, END, 0, 0);
     a.put(STORE64, PACE, DATA, 0, 0);
+    a.land(at_once)?;
+    // sent += 1
     a.put(LOAD64, COUNT, PACE, 16, 0);
     a.put(MOVE, SPARE, COUNT, 0, 0);
     a.put(ADD_NUMBER, SPARE, 0, 0, 1);
@@ -321,6 +332,11 @@ mod tests {
         assert_eq!(jumps, [n - 2, n - 2]);
         assert_eq!(all[n - 2].immediate, XDP_DROP);
         assert_eq!((all[n - 1].code, all[n - 3].code), (EXIT, EXIT));
+        // At a rate as high as possible, the program goes past the clock to the count.
+        let at = all.iter().position(|o| o.code == IF_NUMBER).unwrap();
+        let past = all.get(at + 1..at + 1 + usize::try_from(all[at].offset).unwrap()).unwrap();
+        assert!(past[0].code == CALL && past[0].immediate == KTIME_GET_NS, "{past:?}");
+        assert_eq!(all[at + 1 + past.len()], Operation::new(LOAD64, COUNT, PACE, 16, 0));
         // The constants that the program stores are the headers of the frame.
         let words = all.iter().zip(&all[1..]).filter(|(o, _)| o.code == WIDE && o.registers & 15 == WORD);
         let bytes: Vec<u8> = words
