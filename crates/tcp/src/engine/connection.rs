@@ -53,6 +53,9 @@ pub(super) struct Connection {
     pub(super) at_end: bool,
     /// The application has closed.
     pub(super) closed: bool,
+    /// It has closed, but the peer had done so before, and there was data to be read. The TCP learns of it when the data was read,
+    /// because the connection may end soon afterwards.
+    pub(super) closes_later: bool,
     pub(super) ended: Option<End>,
     /// The peer has not answered for so long that the application should know.
     pub(super) unanswered: bool,
@@ -90,6 +93,7 @@ impl Connection {
             waits: false,
             at_end: false,
             closed: false,
+            closes_later: false,
             ended: None,
             unanswered: false,
             urgent: 0,

@@ -59,6 +59,9 @@ impl Stream<'_> {
         self.memory.give_back(n);
         self.tally.received.add(n as u64);
         self.done.moved |= n > 0;
+        if self.connection.receive.is_empty() {
+            self.done.close |= std::mem::take(&mut self.connection.closes_later);
+        }
         n
     }
     /// How many bytes can be written now. The application runs again when there is room for more.
@@ -125,10 +128,14 @@ impl Stream<'_> {
     pub fn unacknowledged(&self) -> usize {
         self.connection.send.len()
     }
-    /// Ends the data of this end. What was written is still sent.
+    /// Ends the data of this end. What was written is still sent, and what the peer sends can be read: all of it if the peer has closed
+    /// before, and else until TIME-WAIT is over.
     pub fn close(&mut self) {
-        self.done.close |= !self.connection.closed;
-        self.connection.closed = true;
+        let c = &mut *self.connection;
+        if !std::mem::replace(&mut c.closed, true) {
+            c.closes_later = c.at_end && !c.receive.is_empty();
+            self.done.close |= !c.closes_later;
+        }
     }
     /// Begins to connect a local socket. The application runs whenever it is ready.
     pub fn connect_local(&mut self, to: &Place) -> io::Result<Local> {

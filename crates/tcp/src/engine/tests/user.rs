@@ -85,6 +85,40 @@ fn listening_and_connections_do_not_disturb_each_other() {
     assert_eq!(received, 10);
 }
 
+/// A user that closes after the peer has done so can still read all data: this end's FIN waits until it was read.
+#[test]
+fn data_can_be_read_after_both_ends_have_closed() {
+    let (mut n, _) = quiet();
+    let flow = n.connect();
+    n.run(1);
+    let now = n.now;
+    let write_and_close = |s: &mut Stream<'_>| {
+        s.write(b"last words");
+        s.close();
+    };
+    n.ends[0].with_stream(flow, now, write_and_close).unwrap();
+    n.run(1);
+    let (now, peer) = (n.now, Flow { local: flow.remote, remote: flow.local });
+    let close = |s: &mut Stream<'_>| {
+        s.close();
+        assert_eq!(s.write(b"more"), 0);
+    };
+    n.ends[1].with_stream(peer, now, close).unwrap();
+    for expected in [&b"last "[..], b"words"] {
+        n.run(100);
+        assert_eq!(n.ends[1].connections()[0].state, "CLOSE-WAIT");
+        let now = n.now;
+        let read = |s: &mut Stream<'_>| {
+            assert!(s.data().0.starts_with(expected));
+            assert_eq!(s.consume(5), 5);
+        };
+        n.ends[1].with_stream(peer, now, read).unwrap();
+    }
+    n.run(100);
+    assert_eq!((n.ends[0].size(), n.ends[1].size()), (0, 0));
+    assert_eq!((n.ends[0].counts.finished.get(), n.ends[1].counts.finished.get()), (1, 1));
+}
+
 /// RFC 9293, section 3.9.1.7: all packets of a connection, those of the handshake included, have the codepoint of the user, who may
 /// change it. The bits of ECN stay 0.
 #[test]
