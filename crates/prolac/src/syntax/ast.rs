@@ -158,6 +158,7 @@ pub(crate) enum TypeKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnOp {
+    Plus,
     Neg,
     Not,
     BitNot,
@@ -230,7 +231,7 @@ pub(crate) enum ExprKind {
     New(Path, Vec<Expr>),
     Delete(Box<Expr>),
     Cast(Type, Box<Expr>),
-    SizeOf(Path),
+    SizeOf(Type),
     Hint(Hint, Box<Expr>),
     /// Calls of host functions. The flag says whether the value of the last one is the value of the action.
     Action(Vec<Expr>, bool),

@@ -159,7 +159,7 @@ impl Parser<'_> {
         let Some((strength, right_strength)) = op.filter(|(s, _)| *s >= least) else { return Err(left) };
         self.bump();
         if kind == SyntaxKind::Question {
-            let yes = self.expr(ASSIGN);
+            let yes = self.sequence();
             self.expect(SyntaxKind::Colon, "':'");
             let no = self.expr(COND);
             let height = above(&[&left, &yes, &no]);
@@ -192,6 +192,7 @@ impl Parser<'_> {
             _ => None,
         };
         let op = match self.kind {
+            K::Plus => Some(UnOp::Plus),
             K::Minus => Some(UnOp::Neg),
             K::Not => Some(UnOp::Not),
             K::Tilde => Some(UnOp::BitNot),
@@ -315,10 +316,12 @@ impl Parser<'_> {
             }
             (_, "sizeof") => {
                 self.bump();
-                self.expect(LParen, "'(' and a module");
-                let Some(path) = self.path("the name of a module") else { return self.missing() };
+                if !self.expect(LParen, "'(' and a type") {
+                    return self.missing();
+                }
+                let ty = self.ty();
                 self.expect(RParen, "')'");
-                return self.finish(mark, SyntaxKind::Call, ExprKind::SizeOf(path), 1);
+                return self.finish(mark, SyntaxKind::Call, ExprKind::SizeOf(ty), 1);
             }
             (LParen, _) => return self.paren(mark),
             (LBrace, _) => return self.action(mark),

@@ -68,6 +68,8 @@ fn precedence() {
         ("a && b || c && d", "(|| (&& a b) (&& c d))"),
         ("a & b == c", "(And a (Eq b c))"),
         ("-a->b", "(Neg a->b)"),
+        ("+a + +b * -+c", "(Add (Plus a) (Mul (Plus b) (Neg (Plus c))))"),
+        ("a ? b, c : d", "(? a (, b c) d)"),
         ("!f(1)", "(Not f(1))"),
         ("inline super.hook(n)", "(Inline Super.hook(n))"),
         ("n++ + ++n", "(Add (inc n) (PreInc n))"),
