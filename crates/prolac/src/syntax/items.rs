@@ -8,48 +8,8 @@ use super::kind::SyntaxKind::{
     self, Comma, Dot, End, Eq, Ident, LBrace, LParen, RBrace, RParen, Semicolon, TypeMark,
 };
 use super::parser::Parser;
+use super::words::OPERATORS;
 use castanet_diagnostic::Diagnostic;
-
-/// The reserved words that are no types.
-pub(super) const RESERVED: &[&str] = &[
-    "module",
-    "field",
-    "static",
-    "const",
-    "constructor",
-    "exception",
-    "let",
-    "in",
-    "else",
-    "end",
-    "try",
-    "catch",
-    "super",
-    "self",
-    "true",
-    "false",
-    "none",
-    "new",
-    "delete",
-    "as",
-    "inline",
-    "noinline",
-    "pathinline",
-    "outline",
-    "sizeof",
-];
-
-/// Module operators by name.
-const OPERATORS: [(&str, OperatorKind); 8] = [
-    ("hide", OperatorKind::Hide),
-    ("show", OperatorKind::Show),
-    ("using", OperatorKind::Using),
-    ("rename", OperatorKind::Rename),
-    ("inline", OperatorKind::Inline),
-    ("noinline", OperatorKind::NoInline),
-    ("pathinline", OperatorKind::PathInline),
-    ("outline", OperatorKind::Outline),
-];
 
 impl Parser<'_> {
     pub(super) fn items(&mut self) -> Vec<Item> {

@@ -7,13 +7,8 @@ use super::kind::SyntaxKind::{
     Semicolon, Star, TypeMark,
 };
 use super::parser::Parser;
+use super::words::{BUILTIN, RADIXES};
 use castanet_diagnostic::{Diagnostic, Span};
-
-/// The names of built-in types, which are reserved.
-pub(crate) const BUILTIN: &[&str] = &[
-    "void", "bool", "string", "bytes", "seqint", "int", "uint", "char", "uchar", "short", "ushort", "long",
-    "ulong", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-];
 
 impl Parser<'_> {
     /// Parses the braces of a module or namespace. `opened` is the position of its name.
@@ -131,10 +126,11 @@ impl Parser<'_> {
         }
         let text = self.token_text().replace('_', "");
         let at = self.here();
-        let value = match text.get(..2) {
-            Some("0x" | "0X") => u64::from_str_radix(text.get(2..).unwrap_or(""), 16),
-            Some("0b" | "0B") => u64::from_str_radix(text.get(2..).unwrap_or(""), 2),
-            _ => text.parse(),
+        let radix =
+            RADIXES.iter().find(|(start, _)| text.get(..2).is_some_and(|t| t.eq_ignore_ascii_case(start)));
+        let value = match radix {
+            Some((start, radix)) => u64::from_str_radix(text.get(start.len()..).unwrap_or(""), *radix),
+            None => text.parse(),
         };
         self.bump();
         match value {

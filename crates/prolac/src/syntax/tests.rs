@@ -198,3 +198,23 @@ fn any_text_gives_its_tree() {
         messages(&String::from_utf8_lossy(&bytes));
     }
 }
+
+/// The grammar names no word that `words.rs` does not declare.
+#[test]
+fn all_words_are_declared() {
+    let files = [
+        include_str!("exprs.rs"),
+        include_str!("forms.rs"),
+        include_str!("items.rs"),
+        include_str!("members.rs"),
+    ];
+    let known: Vec<_> = words_and_operators().into_iter().map(|(word, _)| word).collect();
+    let mut found = 0;
+    for literal in files.iter().flat_map(|f| f.split('"')) {
+        if !literal.is_empty() && literal.bytes().all(|b| b.is_ascii_lowercase()) {
+            assert!(known.contains(&literal), "{literal}");
+            found += 1;
+        }
+    }
+    assert!(found > 30, "{found}");
+}
