@@ -103,7 +103,8 @@ impl Checker {
     /// Types the arguments of a method.
     fn args(&mut self, scope: &mut Scope, method: MethodId, args: &[ast::Expr], span: Span) -> Vec<Expr> {
         let params = self.program().method(method).params.clone();
-        if params.len() != args.len() {
+        // The parameters of a declaration with a syntax error are not all known.
+        if params.len() != args.len() && !self.r.sources[method.0].decl.broken {
             let m = self.program().method(method);
             let (name, place) = (m.name.clone(), m.span);
             let d = Diagnostic::error(format!("'{name}' takes {}", count(params.len())), span);
@@ -131,6 +132,9 @@ impl Checker {
             return unknown(span);
         }
         let Some(constructor) = constructor else {
+            if self.program().module(scope.module).incomplete {
+                return unknown(span);
+            }
             let d = Diagnostic::error("the parent has no constructor", at).at("called here");
             self.report(d);
             return unknown(span);
@@ -161,7 +165,7 @@ impl Checker {
         let constructor = m.constructor;
         let args = match constructor {
             Some(c) => self.args(scope, c, args, span),
-            None if args.is_empty() => Vec::new(),
+            None if args.is_empty() || m.incomplete => Vec::new(),
             None => {
                 let d = Diagnostic::error(format!("'{}' has no constructor", m.name), span);
                 let place = m.span;

@@ -225,6 +225,7 @@ impl Checker {
             }
             Denoted::Super(at) => match self.program().module(scope.module).inherited {
                 Some(view) => self.in_view(scope, Base::Ancestor, view, &name.text, name),
+                None if self.program().module(scope.module).incomplete => Denoted::Nothing(at),
                 None => {
                     let module = self.program().module(scope.module).name.clone();
                     let d = Diagnostic::error(format!("'{module}' extends no module"), at);
@@ -292,6 +293,7 @@ impl Checker {
                 self.feature(scope, base, view, f, name.span, answers)
             }
             Some(Found::Namespace(key)) => Denoted::Namespace { base, view, key, span: name.span },
+            None if self.incomplete(view) => Denoted::Nothing(name.span),
             None => {
                 let v = self.program().view(view);
                 let module = self.program().module(v.module).name.clone();

@@ -45,10 +45,12 @@ impl Resolver {
             let d = &self.modules[index];
             (d.decl.as_ref().and_then(|d| d.parent.clone()), d.context.clone())
         };
+        let extends = decl_parent.is_some();
         let parent = decl_parent.and_then(|p| self.parent_view(index, &context, &p, depth));
         // The declaration stays in place while ancestors are built, because messages show it.
         let decl = self.modules[index].decl.take()?;
         let id = self.new_module(&super::joined(&context, &decl.name.text()), decl.name.span, parent);
+        self.program.modules[id.0].incomplete |= extends && parent.is_none();
         self.states[index] = State::Built(Some(id));
         let mut members = Vec::new();
         flatten(decl.members, "", &mut members);
@@ -87,6 +89,7 @@ impl Resolver {
             name: name.into(),
             span,
             parent: None,
+            incomplete: false,
             root: id,
             children: Vec::new(),
             inner: ViewId(0),
@@ -103,6 +106,7 @@ impl Resolver {
             let parent = self.program.view(parent).module;
             let p = self.program.module(parent);
             module.parent = Some(parent);
+            module.incomplete = p.incomplete;
             module.root = p.root;
             module.vtable = p.vtable.clone();
             module.constructor = p.constructor;

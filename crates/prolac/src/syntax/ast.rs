@@ -124,6 +124,8 @@ pub(crate) struct MethodDecl {
     pub params: Vec<Param>,
     pub result: Option<Type>,
     pub body: Expr,
+    /// Whether the declaration has syntax errors. Its body is missing then, so that it gives no further errors.
+    pub broken: bool,
 }
 
 #[derive(Clone, Debug)]

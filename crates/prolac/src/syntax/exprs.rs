@@ -54,7 +54,7 @@ impl Parser<'_> {
         Expr { kind, span: self.since(mark.start), height }
     }
 
-    fn missing(&self) -> Expr {
+    pub(super) fn missing(&self) -> Expr {
         Expr { kind: ExprKind::Missing, span: self.here(), height: 1 }
     }
 
@@ -66,6 +66,7 @@ impl Parser<'_> {
             self.error(
                 d.at("too many operators").help("name a part of the expression by a method of its own"),
             );
+            self.quiet = true;
         }
         yes
     }
@@ -294,7 +295,12 @@ impl Parser<'_> {
         if self.kind == Ident && BUILTIN.contains(&self.token_text()) {
             let ty = self.ty();
             self.expect(RParen, "')'");
+            if !self.enter() {
+                self.skip_expr();
+                return self.missing();
+            }
             let operand = self.unary();
+            self.leave();
             let height = above(&[&operand]);
             return self.finish(mark, SyntaxKind::Unary, ExprKind::Cast(ty, Box::new(operand)), height);
         }

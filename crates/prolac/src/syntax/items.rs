@@ -27,6 +27,7 @@ impl Parser<'_> {
 
     /// Parses one item. It always consumes a token.
     fn item(&mut self) -> Option<Item> {
+        self.quiet = false;
         let (mark, next) = (self.mark(), self.peek());
         let word = if self.kind == Ident { self.token_text() } else { "" };
         let (kind, item) = match word {
@@ -162,6 +163,14 @@ impl Parser<'_> {
         all
     }
 
+    /// Whether the current word starts a declaration, as it seems.
+    fn starts_declaration(&self) -> bool {
+        let word = if self.kind == Ident { self.token_text() } else { "" };
+        matches!(word, "field" | "static" | "const" | "constructor" | "exception" | "module")
+            || (self.at_name() && matches!(self.peek(), SyntaxKind::Define | TypeMark))
+            || (self.at_name() && self.starts_method())
+    }
+
     /// Whether the current word and a `(` start the definition of a method: `::=` or `:>` follows the `)`.
     fn starts_method(&self) -> bool {
         let rest = self.text.get(self.end..).unwrap_or("").trim_start();
@@ -257,6 +266,7 @@ impl Parser<'_> {
 
     /// Parses a method, constant or constructor. Constructors only occur inside modules.
     pub(super) fn method(&mut self, inside: bool) -> Option<super::ast::MethodDecl> {
+        let errors = self.errors;
         let kind = match self.token_text() {
             "static" => MethodKind::Static,
             "const" => MethodKind::Constant,
@@ -282,16 +292,27 @@ impl Parser<'_> {
         let kind = if constructor { MethodKind::Constructor } else { kind };
         let params = self.params();
         let result = self.eat(TypeMark).then(|| self.ty());
-        if !self.expect(SyntaxKind::Define, if result.is_some() { "'::='" } else { "'::=' or ':>'" }) {
+        let broken = |p: &Self| p.errors > errors;
+        let mut body = self.missing();
+        if self.eat(SyntaxKind::Define) {
+            body = self.body_expr();
+            if !self.eat(Semicolon) {
+                if !broken(self) {
+                    self.missing_semicolon();
+                }
+                if !self.starts_declaration() {
+                    self.recover();
+                }
+            }
+        } else {
+            if !broken(self) {
+                self.unexpected(if result.is_some() { "'::='" } else { "'::=' or ':>'" });
+            }
             self.recover();
-            return None;
         }
-        let body = self.body_expr();
-        if !self.eat(Semicolon) {
-            self.missing_semicolon();
-            self.recover();
-        }
-        Some(super::ast::MethodDecl { kind, path, params, result, body })
+        let broken = broken(self);
+        let body = if broken { self.missing() } else { body };
+        Some(super::ast::MethodDecl { kind, path, params, result, body, broken })
     }
 }
 

@@ -108,8 +108,8 @@ fn errors_recover_at_the_next_member() {
 
 #[test]
 fn nesting_is_bounded() {
-    for open in ["(", "{", "f(", "-", "let a = ", "try ", "a = ", "x ? ", "a[", "inline "] {
-        let text = format!("module M {{ m ::= {} }}", open.repeat(10_000));
+    for open in ["(", "{", "f(", "-", "let a = ", "try ", "a = ", "x ? ", "a[", "inline ", "(int) "] {
+        let text = format!("module M {{ m ::= {} }}", open.repeat(100_000));
         assert!(!messages(&text).is_empty(), "{open}");
     }
     for chain in ["+ 1", "->a", "|| a", "()"] {
