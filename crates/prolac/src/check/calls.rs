@@ -6,6 +6,7 @@ use super::exprs::unknown;
 use super::names::{Base, Denoted};
 use super::scope::Scope;
 use super::types::strict;
+use crate::counted;
 use crate::program::{HostId, MethodId, MethodKind, ModuleId, Type};
 use crate::resolve::nearest;
 use crate::syntax::ast::{self, Path};
@@ -107,8 +108,8 @@ impl Checker {
         if params.len() != args.len() && !self.r.sources[method.0].decl.broken {
             let m = self.program().method(method);
             let (name, place) = (m.name.clone(), m.span);
-            let d = Diagnostic::error(format!("'{name}' takes {}", count(params.len())), span);
-            let d = d.at(format!("{} given", count(args.len()))).label("defined here", place);
+            let d = Diagnostic::error(format!("'{name}' takes {}", counted(params.len(), "argument")), span);
+            let d = d.at(format!("{} given", counted(args.len(), "argument"))).label("defined here", place);
             let d = d.help(format!("its parameters are: {}", self.signature(method)));
             self.report(d);
         }
@@ -262,8 +263,10 @@ impl Checker {
         };
         let (params, result, place) = (hosts[id].params.clone(), hosts[id].result.clone(), hosts[id].span);
         if params.len() != args.len() {
-            let d = Diagnostic::error(format!("'{name}' takes {}", count(params.len())), span);
-            self.report(d.at(format!("{} given", count(args.len()))).label("declared here", place));
+            let d = Diagnostic::error(format!("'{name}' takes {}", counted(params.len(), "argument")), span);
+            self.report(
+                d.at(format!("{} given", counted(args.len(), "argument"))).label("declared here", place),
+            );
             return unknown(span);
         }
         let mut out = Vec::new();
@@ -273,10 +276,6 @@ impl Checker {
         }
         strict(out, |args| Expr::new(result, ExprKind::Host(HostId(id), args), span))
     }
-}
-
-fn count(arguments: usize) -> String {
-    if arguments == 1 { "1 argument".into() } else { format!("{arguments} arguments") }
 }
 
 /// The path of an expression that consists of names and dots.

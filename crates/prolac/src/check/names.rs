@@ -92,6 +92,9 @@ impl Checker {
         if self.r.find_module(&scope.context, path).is_some() || self.r.is_namespace(&scope.context, path) {
             return Denoted::Outside(path.clone());
         }
+        if hidden.is_empty() && self.r.is_declared(&scope.context, path) {
+            return Denoted::Nothing(path.span);
+        }
         self.implicit(scope, name, hidden)
     }
 

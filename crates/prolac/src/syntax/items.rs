@@ -175,7 +175,9 @@ impl Parser<'_> {
     fn starts_method(&self) -> bool {
         let rest = self.text.get(self.end..).unwrap_or("").trim_start();
         let Some(inner) = rest.strip_prefix('(') else { return false };
-        let Some((_, after)) = inner.split_once(')') else { return false };
+        // Parameters contain none of the other characters, which end the search.
+        let Some(end) = inner.find([')', ';', '{', '}']) else { return false };
+        let Some(after) = inner.get(end..).and_then(|rest| rest.strip_prefix(')')) else { return false };
         let after = after.trim_start();
         after.starts_with("::=") || after.starts_with(":>")
     }

@@ -5,6 +5,7 @@ use super::ast::{Item, Name, Path};
 use super::kind::SyntaxKind::{self, Comment, Dot, End, Ident, Other, RBrace, Text};
 use super::lexer::{is_open_text, token};
 use super::{MAX_NESTING, is_reserved};
+use crate::counted;
 use castanet_diagnostic::{Diagnostic, FileId, Span};
 use std::ops::Range;
 
@@ -99,7 +100,8 @@ pub(crate) fn parse(file: FileId, text: &str) -> Parsed {
     p.events.append(&mut p.blanks);
     if p.errors > MAX_ERRORS {
         let more = p.errors - MAX_ERRORS;
-        p.diagnostics.push(Diagnostic::error(format!("{more} more syntax errors not shown"), None));
+        let message = format!("{} not shown", counted(more, "more syntax error"));
+        p.diagnostics.push(Diagnostic::error(message, None));
     }
     Parsed { items, diagnostics: p.diagnostics, events: p.events }
 }
