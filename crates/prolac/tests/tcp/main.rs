@@ -21,8 +21,9 @@ use castanet_diagnostic::render::render_pretty;
 use castanet_diagnostic::{Diagnostic, Sources};
 use castanet_prolac::format::format;
 use castanet_prolac::load::{Extensions, Files, Folder};
-use castanet_prolac::optimise::Optimisations;
+use castanet_prolac::optimise::{Optimisations, optimise};
 use castanet_prolac::program::Program;
+use castanet_prolac::rust::compile;
 use castanet_prolac::stats::stats;
 use network::{Faults, Network};
 use std::path::{Path, PathBuf};
@@ -129,6 +130,20 @@ fn the_readme_has_the_figures() {
         format!("| after class hierarchy analysis | {left} | 0 |"),
     ] {
         assert!(readme.contains(&line), "{line}");
+    }
+}
+
+/// The work of the compiler grows with the size of what it prints: it makes a number of passes over the optimised program.
+#[test]
+fn compiling_takes_few_passes() {
+    for extensions in [Extensions::none(), Extensions::All] {
+        let program = tcp(&extensions);
+        for set in [Optimisations::ALL, Optimisations::NONE] {
+            let size: usize = optimise(&program, set).0.methods.iter().map(|m| m.body.size()).sum();
+            let visits = compile(&program, set).report.visits;
+            println!("{size} operations, {visits} visits");
+            assert!(size > 1_000 && visits < 20 * size as u64, "{size} operations, {visits} visits");
+        }
     }
 }
 
