@@ -25,11 +25,20 @@ use castanet_prolac::optimise::{Optimisations, optimise};
 use castanet_prolac::program::Program;
 use castanet_prolac::rust::compile;
 use castanet_prolac::stats::stats;
+use castanet_prolac::syntax::{SyntaxKind, tree};
 use network::{Faults, Network};
 use std::path::{Path, PathBuf};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../protocols/tcp")
+}
+
+/// The files of the TCP with their texts, in order.
+fn source() -> Vec<(PathBuf, String)> {
+    let mut paths: Vec<_> = std::fs::read_dir(folder()).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    let paths = paths.into_iter().filter(|p| p.extension().is_some_and(|e| e == "pc"));
+    paths.map(|p| (p.clone(), std::fs::read_to_string(p).unwrap())).collect()
 }
 
 /// The TCP with these extensions, which must have no diagnostics.
@@ -151,12 +160,7 @@ fn compiling_takes_few_passes() {
 #[test]
 fn actions_are_few() {
     let (mut lines, mut actions) = (0, 0);
-    for entry in std::fs::read_dir(folder()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|e| e != "pc") {
-            continue;
-        }
-        let text = std::fs::read_to_string(path).unwrap();
+    for (_, text) in source() {
         for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with("//")) {
             lines += 1;
             let call = |after: &str| {
@@ -167,6 +171,30 @@ fn actions_are_few() {
         }
     }
     assert!(actions * 20 <= lines && actions > 10, "{actions} of {lines} lines");
+}
+
+/// As in the paper, nearly all methods have bodies of five lines or fewer, comments not counted.
+#[test]
+fn methods_are_short() {
+    let (mut methods, mut long) = (0, Vec::new());
+    for (path, text) in source() {
+        let mut sources = Sources::new();
+        let file = sources.add(path.to_string_lossy(), text.as_str());
+        let (root, _) = tree(&sources, file);
+        for method in root.descendants().filter(|n| n.kind() == SyntaxKind::Method) {
+            methods += 1;
+            let text = method.text().to_string();
+            let (head, body) = text.split_once("::=").unwrap();
+            let lines = body.trim().lines().filter(|l| !l.trim_start().starts_with("//")).count();
+            if lines > 5 {
+                let file = path.file_name().unwrap().to_string_lossy();
+                long.push(format!("{file}: {} has {lines} lines", head.trim()));
+            }
+        }
+    }
+    let found = format!("{} of {methods} methods are longer\n{}", long.len(), long.join("\n"));
+    println!("{found}");
+    assert!(methods > 500 && long.len() <= 10, "{found}");
 }
 
 #[test]
@@ -206,10 +234,7 @@ fn every_subset_exchanges_data() {
 
 #[test]
 fn the_source_is_formatted() {
-    let mut paths: Vec<_> = std::fs::read_dir(folder()).unwrap().map(|e| e.unwrap().path()).collect();
-    paths.sort();
-    for path in paths.into_iter().filter(|p| p.extension().is_some_and(|e| e == "pc")) {
-        let text = std::fs::read_to_string(&path).unwrap();
+    for (path, text) in source() {
         let mut sources = Sources::new();
         let file = sources.add(path.to_string_lossy(), text.as_str());
         let formatted = format(&sources, file).unwrap();
