@@ -176,8 +176,7 @@ fn keep_in_line(e: &mut Expr) {
 }
 
 /// The methods that the host calls, and those that they may run, directly or indirectly.
-pub(crate) fn reachable(program: &Program) -> BTreeSet<MethodId> {
-    let instantiated = program.instantiated();
+pub(crate) fn reachable(program: &Program, instantiated: &BTreeSet<ModuleId>) -> BTreeSet<MethodId> {
     let mut open: Vec<MethodId> = Vec::new();
     for m in &program.exports {
         open.extend(entries(program, *m));
@@ -190,7 +189,7 @@ pub(crate) fn reachable(program: &Program) -> BTreeSet<MethodId> {
         program.method(m).body.walk(&mut |e| match &e.kind {
             ExprKind::Call { callee: Callee::Direct(m), .. } => open.push(*m),
             ExprKind::Call { callee: Callee::Dynamic(slot, module), .. } => {
-                open.extend(targets(program, &instantiated, *slot, *module));
+                open.extend(targets(program, instantiated, *slot, *module));
             }
             ExprKind::New { constructor, .. } => open.extend(*constructor),
             _ => {}

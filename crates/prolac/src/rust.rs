@@ -106,9 +106,9 @@ impl<'a> Printer<'a> {
         Printer {
             p,
             names: Names::new(p),
-            raises,
             optimisations,
-            instantiated: p.instantiated(),
+            instantiated: raises.instantiated.clone(),
+            raises,
             dispatches: BTreeMap::new(),
             kinds: BTreeSet::new(),
             locals: &[],
@@ -146,7 +146,7 @@ impl<'a> Printer<'a> {
     }
 
     fn program(mut self) -> String {
-        let reachable = reachable(self.p);
+        let reachable = reachable(self.p, &self.instantiated);
         self.find_dispatches(&reachable);
         let modules = self.modules(&reachable);
         let mut out =

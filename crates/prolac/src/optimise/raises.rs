@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 /// The exceptions that each method may raise.
 pub(crate) struct Raises {
     methods: Vec<BTreeSet<ExceptionId>>,
-    instantiated: BTreeSet<ModuleId>,
+    /// The modules of which the program creates objects.
+    pub instantiated: BTreeSet<ModuleId>,
 }
 
 impl Raises {
