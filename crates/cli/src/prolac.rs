@@ -9,12 +9,13 @@ use castanet_lang::{Diagnostic, Sources};
 use castanet_prolac::load::{Extensions, Folder, MAX_LENGTH, plain};
 use castanet_prolac::optimise::Optimisations;
 use castanet_prolac::program::Program;
-use castanet_prolac::{format, graph, outline, rust, stats};
+use castanet_prolac::{counted, format, graph, outline, rust, stats};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// `castanet prolac`.
 #[derive(clap::Args)]
@@ -152,8 +153,7 @@ pub fn main(args: &Prolac) -> ExitCode {
         Command::Compile(a) => compile(a),
         Command::Check(a) => Ok(a.files.iter().filter(|file| !check(a, file)).count() == 0),
         Command::Fmt(a) => fmt(a),
-        Command::Stats(a) => program(&a.input)
-            .map_or(Ok(false), |p| print(None, &stats::stats(&p, a.switches.optimisations()).to_string())),
+        Command::Stats(a) => stats(a),
         Command::Graph(a) => {
             program(&a.input).map_or(Ok(false), |p| print(a.output.as_deref(), &graph::svg(&p)))
         }
@@ -193,10 +193,7 @@ fn analyse(file: &str, extensions: &Chosen) -> Result<(Program, Sources, Vec<Dia
     let mut sources = Sources::new();
     let name = if file == "-" { "<stdin>".into() } else { plain(file.into()).to_string_lossy().into_owned() };
     let main = sources.add(name, text);
-    let extensions = match extensions.extensions.iter().any(|e| e == "all") {
-        true => Extensions::All,
-        false => Extensions::Named(extensions.extensions.clone()),
-    };
+    let extensions = Extensions::Named(extensions.extensions.clone());
     let (program, diagnostics) = castanet_prolac::analyse(&mut sources, main, &Folder, &extensions);
     Ok((program, sources, diagnostics))
 }
@@ -215,6 +212,16 @@ fn program(input: &Input) -> Option<Program> {
     }
 }
 
+fn stats(args: &Stats) -> Result<bool, String> {
+    let start = Instant::now();
+    let Some(program) = program(&args.input) else { return Ok(false) };
+    let compiled = rust::compile(&program, args.switches.optimisations());
+    let time = start.elapsed().as_secs_f64() * 1_000.0;
+    let figures = stats::stats(&program, args.switches.optimisations());
+    let lines = counted(compiled.text.lines().count(), "line");
+    print(None, &format!("{figures}\ncompiled to {lines} of Rust in {time:.1} ms\n"))
+}
+
 fn compile(args: &Compile) -> Result<bool, String> {
     let Some(program) = program(&args.input) else { return Ok(false) };
     let compiled = rust::compile(&program, args.switches.optimisations());
@@ -228,10 +235,10 @@ fn check(args: &Check, file: &str) -> bool {
             show(&sources, &diagnostics, args.json);
             let good = !diagnostics.iter().any(Diagnostic::is_error);
             if good && !args.json {
-                let (modules, methods) = (program.modules.len(), program.methods.len());
+                let modules = counted(program.modules.len(), "module");
+                let methods = counted(program.methods.len(), "method");
                 // A failed write is ignored: the exit code still gives the result.
-                let _ =
-                    write_out(None, &format!("{file}: {modules} modules, {methods} methods, program OK\n"));
+                let _ = write_out(None, &format!("{file}: {modules}, {methods}, program OK\n"));
             }
             good
         }

@@ -48,6 +48,13 @@ fn check_and_extensions() {
     }
     let unknown = run(&["-x", "Thrice", "counter.pc"]);
     assert!(unknown.err.contains("unknown extension 'Thrice'") && unknown.code == 1, "{}", unknown.err);
+    for x in ["all,nonsense", "nonsense,Twice"] {
+        let unknown = run(&["-x", x, "counter.pc"]);
+        assert!(unknown.err.contains("unknown extension 'nonsense'") && unknown.code == 1, "{}", unknown.err);
+        assert!(unknown.err.contains("help: the program declares: Twice"), "{}", unknown.err);
+    }
+    let close = run(&["-x", "all,Twic", "counter.pc"]);
+    assert!(close.err.contains("help: did you mean 'Twice'?") && close.code == 1, "{}", close.err);
     b.file("bad.pc", "module M { a ::= b; }");
     let json = run(&["--json", "bad.pc", "counter.pc", "none.pc"]);
     let all = objects(&json.err);
@@ -57,6 +64,36 @@ fn check_and_extensions() {
         (&"unknown name 'b'".into(), &"bad.pc".into())
     );
     assert_eq!(all[1]["message"], "none.pc: No such file or directory");
+}
+
+#[test]
+fn one_of_each_and_what_is_included() {
+    let b = bench();
+    let check = |file: &str, input: &str| b.run("castanet", &["prolac", "check", file], input);
+    let one = "module M { a ::= 1; }";
+    b.file("one.pc", one);
+    assert_eq!(check("one.pc", "").out, "one.pc: 1 module, 1 method, program OK\n");
+    // The main file may be a pipe.
+    for main in ["-", "/dev/stdin"] {
+        let piped = check(main, one);
+        assert_eq!(
+            (piped.out, piped.code),
+            (format!("{main}: 1 module, 1 method, program OK\n"), 0),
+            "{}",
+            piped.err
+        );
+    }
+    let made = std::process::Command::new("mkfifo").arg(b.path("pipe.pc")).status();
+    assert!(made.unwrap().success());
+    for file in ["pipe.pc", "/dev/zero"] {
+        b.file("includes.pc", &format!("include \"one.pc\";\ninclude \"{file}\";\n"));
+        let refused = check("includes.pc", "");
+        for text in ["includes.pc:2:9", &format!("cannot read '{file}'"), "this is not a regular file"] {
+            assert!(refused.err.contains(text) && refused.code == 1, "{}", refused.err);
+        }
+    }
+    let inlined = b.run("castanet", &["prolac", "stats", "-"], "module M { a ::= b; b ::= 1; }").out;
+    assert!(inlined.contains("1 module, 2 methods\n") && inlined.contains("1 call inlined\n"), "{inlined}");
 }
 
 #[test]
@@ -125,6 +162,8 @@ fn stats_outline_and_graph() {
     assert_eq!(line("several definitions"), ["62", "1"], "{stats}");
     assert_eq!(line("hierarchy"), ["0", "0"], "{stats}");
     assert!(stats.contains("  Main.main\n    Base.Counter.step\n      Twice.Counter.size\n"), "{stats}");
+    let compiled = stats.lines().last().unwrap();
+    assert!(compiled.starts_with("compiled to ") && compiled.ends_with(" ms"), "{compiled}");
     assert!(run(&["stats", "counter.pc", "--no-inline"]).contains("0 calls inlined"));
     let outline = run(&["outline", "counter.pc", "-x", "all"]);
     assert!(

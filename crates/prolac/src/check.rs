@@ -156,6 +156,9 @@ impl Checker {
     }
 
     fn same_signature(&mut self, id: MethodId, base: MethodId, result: &Type) {
+        if [id, base].iter().any(|m| self.r.sources[m.0].decl.broken) {
+            return;
+        }
         let (m, b) = (self.program().method(id), self.program().method(base));
         let params = m.params.len() == b.params.len()
             && m.params.iter().zip(&b.params).all(|(x, y)| self.same(x, y) || *x == Type::Unknown);

@@ -14,8 +14,14 @@ pub fn format(sources: &Sources, file: FileId) -> Result<String, Vec<Diagnostic>
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
-    let mut f =
-        Formatter { out: String::new(), opened: Vec::new(), previous: None, lines: 0, comment: false };
+    let mut f = Formatter {
+        out: String::new(),
+        line: 0,
+        opened: Vec::new(),
+        previous: None,
+        lines: 0,
+        comment: false,
+    };
     let tokens = root.descendants_with_tokens().filter_map(|e| e.into_token());
     for token in tokens {
         f.token(&token);
@@ -29,6 +35,8 @@ pub fn format(sources: &Sources, file: FileId) -> Result<String, Vec<Diagnostic>
 
 struct Formatter {
     out: String,
+    /// The line breaks in `out`.
+    line: usize,
     /// The open brackets: for each line that opened some, how many. A line indents once.
     opened: Vec<(usize, usize)>,
     /// The last token that is no blank.
@@ -96,21 +104,26 @@ impl Formatter {
         } else if new_line && (self.comment || !empty) {
             // At most one blank line, and none at the start or end of a block.
             if self.lines > 1 && !closes && !after_open {
-                self.out.push('\n');
+                self.push("\n");
             }
-            self.out.push('\n');
+            self.push("\n");
             let depth = self.depth(token);
-            self.out.push_str(&" ".repeat(depth * INDENT));
+            self.push(&" ".repeat(depth * INDENT));
         } else if self.blank(token)
             || !self.previous.as_ref().is_none_or(|p| stay_apart(p.text(), token.text()))
         {
-            self.out.push(' ');
+            self.push(" ");
         }
-        self.out.push_str(token.text().trim_end());
+        self.push(token.text().trim_end());
         self.brackets(token);
         self.comment = kind == K::Comment && token.text().starts_with("//");
         self.lines = 0;
         self.previous = Some(token.clone());
+    }
+
+    fn push(&mut self, text: &str) {
+        self.line += text.bytes().filter(|b| *b == b'\n').count();
+        self.out.push_str(text);
     }
 
     /// Whether the previous token is a block comment on the line of this one.
@@ -147,7 +160,7 @@ impl Formatter {
     }
 
     fn brackets(&mut self, token: &SyntaxToken) {
-        let line = self.out.matches('\n').count();
+        let line = self.line;
         let opens =
             matches!(token.kind(), K::LBrace | K::LParen | K::LBracket) || is_word(token, &["let", "try"]);
         let closes = matches!(token.kind(), K::RBrace | K::RParen | K::RBracket) || is_word(token, &["end"]);

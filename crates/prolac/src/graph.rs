@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A drawing of the modules of a program and how they extend each other, as SVG.
 
+use crate::counted;
 use crate::program::{ModuleId, Program};
 use std::fmt::Write;
 
@@ -52,11 +53,11 @@ pub fn svg(program: &Program) -> String {
         let frame = if program.exports.contains(&p.module) { 2 } else { 1 };
         let _ = writeln!(
             out,
-            "<g><title>{}: {} methods, {} fields</title><rect x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{HEIGHT}\" \
+            "<g><title>{}: {}, {}</title><rect x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{HEIGHT}\" \
              rx=\"4\" stroke-width=\"{frame}\"/><text x=\"{}\" y=\"{}\">{}</text></g>",
             m.name,
-            program.methods.iter().filter(|x| x.module == p.module).count(),
-            m.fields.len(),
+            counted(program.methods.iter().filter(|x| x.module == p.module).count(), "method"),
+            counted(m.fields.len(), "field"),
             p.x - p.width / 2,
             p.width,
             p.x,

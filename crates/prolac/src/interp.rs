@@ -65,8 +65,17 @@ enum Target {
 impl<'a> Machine<'a> {
     /// Prepares a program, which may take `fuel` operations.
     pub fn new(program: &'a Program, host: &'a mut dyn Host, fuel: u64) -> Machine<'a> {
-        let memory = Memory::new(program);
-        Machine { program, host, memory, instantiated: program.instantiated(), fuel, depth: 0 }
+        Machine::with(program, host, fuel, program.instantiated())
+    }
+
+    /// A machine for a program of whose `instantiated` modules objects are created.
+    pub(crate) fn with(
+        program: &'a Program,
+        host: &'a mut dyn Host,
+        fuel: u64,
+        instantiated: BTreeSet<ModuleId>,
+    ) -> Machine<'a> {
+        Machine { program, host, memory: Memory::new(program), instantiated, fuel, depth: 0 }
     }
 
     /// Creates an object of a module.

@@ -37,6 +37,11 @@ pub(crate) fn with_stack<R: Send>(f: impl FnOnce() -> R + Send) -> Option<R> {
     })
 }
 
+/// A number of things, for messages: `1 module`, `2 modules`.
+pub fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 /// Reads and types the program that begins with the file `main`. The program can be run if no diagnostic is an error.
 pub fn analyse(
     sources: &mut Sources,

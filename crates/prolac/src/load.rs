@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads a program: its files, the files that these include, and the extensions that are switched on.
 
+use crate::resolve::nearest;
 use crate::syntax::ast::{Item, Name, Text};
 use crate::syntax::parse;
 use castanet_diagnostic::{Diagnostic, FileId, Sources, Span};
@@ -37,6 +38,10 @@ impl Files for Folder {
     fn read(&self, from: &str, name: &str) -> Result<(String, String), String> {
         let folder = Path::new(from).parent().unwrap_or(Path::new(""));
         let path = plain(folder.join(name));
+        // Opening a pipe would wait until something writes to it, and a device may have no end.
+        if !std::fs::metadata(&path).map_err(|e| e.to_string())?.is_file() {
+            return Err("this is not a regular file".into());
+        }
         let mut text = Vec::new();
         let file = std::fs::File::open(&path).map_err(|e| e.to_string())?;
         let read = file.take(MAX_LENGTH + 1).read_to_end(&mut text).map_err(|e| e.to_string())?;
@@ -69,9 +74,12 @@ pub fn plain(path: PathBuf) -> PathBuf {
 pub enum Extensions {
     /// All that the program declares.
     All,
-    /// Those with these names.
+    /// Those with these names; `all` stands for all of them.
     Named(Vec<String>),
 }
+
+/// The name that stands for all extensions.
+const ALL: &str = "all";
 
 impl Extensions {
     /// No extensions.
@@ -153,7 +161,7 @@ impl Loader<'_> {
         }
         let on = match self.extensions {
             Extensions::All => true,
-            Extensions::Named(names) => names.contains(&name.text),
+            Extensions::Named(names) => names.iter().any(|n| n == ALL || *n == name.text),
         };
         self.out.extensions.push((name.text.clone(), on));
         on
@@ -187,14 +195,17 @@ impl Loader<'_> {
 
     fn unknown_extensions(&mut self) {
         let Extensions::Named(names) = self.extensions else { return };
-        for name in names.iter().filter(|n| !self.declared.contains_key(*n)) {
-            let mut d = Diagnostic::error(format!("unknown extension '{name}'"), None);
+        for name in names.iter().filter(|n| *n != ALL && !self.declared.contains_key(*n)) {
+            let d = Diagnostic::error(format!("unknown extension '{name}'"), None);
             let declared: Vec<_> = self.declared.keys().map(String::as_str).collect();
-            d = match declared.is_empty() {
+            let d = match nearest(name, declared.iter().copied()) {
+                Some(near) => d.did_you_mean(near),
+                None => d,
+            };
+            self.out.diagnostics.push(match declared.is_empty() {
                 true => d.help("the program declares no extension; write: hookup NAME \"FILE\";"),
                 false => d.help(format!("the program declares: {}", declared.join(", "))),
-            };
-            self.out.diagnostics.push(d);
+            });
         }
     }
 }
@@ -205,9 +216,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endless_files_are_refused() {
-        assert_eq!(Folder.read("a.pc", "/dev/zero").unwrap_err(), "the file is larger than 16 MiB");
-        assert!(Folder.read("a.pc", "missing.pc").unwrap_err().contains("No such file"));
+    fn only_regular_files_are_included() {
+        let folder = tempfile::tempdir().unwrap();
+        let from = folder.path().join("a.pc").to_string_lossy().into_owned();
+        let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe.pc")).status();
+        assert!(made.unwrap().success());
+        let large = std::fs::File::create(folder.path().join("large.pc")).unwrap();
+        large.set_len(MAX_LENGTH + 1).unwrap();
+        for name in ["/dev/zero", "/dev/null", "pipe.pc", "."] {
+            assert_eq!(Folder.read(&from, name).unwrap_err(), "this is not a regular file", "{name}");
+        }
+        assert_eq!(Folder.read(&from, "large.pc").unwrap_err(), "the file is larger than 16 MiB");
+        assert!(Folder.read(&from, "missing.pc").unwrap_err().contains("No such file"));
     }
 
     #[test]

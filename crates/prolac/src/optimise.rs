@@ -5,8 +5,9 @@
 mod inline;
 mod raises;
 
-use crate::program::{Hint, MethodId, ModuleId, Program, SlotId};
+use crate::program::{Hint, MethodId, ModuleId, Program, SlotId, Type};
 use crate::tree::{Callee, Expr, ExprKind};
+use castanet_diagnostic::Span;
 pub(crate) use raises::Raises;
 use std::collections::BTreeSet;
 
@@ -46,6 +47,8 @@ pub struct Inlining {
 /// The effects of the optimisations.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
+    /// How often the compiler has looked at an operation: a measure of its work that does not depend on the machine.
+    pub visits: u64,
     /// The replaced calls.
     pub inlined: Vec<Inlining>,
 }
@@ -72,6 +75,12 @@ pub(crate) fn targets(
 
 /// Optimises a program. The result has the same behaviour.
 pub fn optimise(program: &Program, optimisations: Optimisations) -> (Program, Report) {
+    let (program, report, _) = with_raises(program, optimisations);
+    (program, report)
+}
+
+/// Optimises a program, and finds the exceptions that the methods of the result raise.
+pub(crate) fn with_raises(program: &Program, optimisations: Optimisations) -> (Program, Report, Raises) {
     let mut out = program.clone();
     let instantiated = program.instantiated();
     let mut report = Report::default();
@@ -89,13 +98,16 @@ pub fn optimise(program: &Program, optimisations: Optimisations) -> (Program, Re
     // The exceptions of an arm no longer count once the arm is gone, which may make further arms superfluous.
     loop {
         let raises = Raises::new(&out);
-        let mut bodies: Vec<Expr> = out.methods.iter().map(|m| m.body.clone()).collect();
+        // The sets of exceptions are known, so that no body is needed while one changes.
+        let nothing = || Expr::new(Type::Void, ExprKind::Seq(Vec::new()), Span::default());
+        let bodies = out.methods.iter_mut().map(|m| std::mem::replace(&mut m.body, nothing()));
+        let mut bodies: Vec<Expr> = bodies.collect();
         let changes: usize = bodies.iter_mut().map(|b| prune(&out, &raises, b)).sum();
-        if changes == 0 {
-            return (out, report);
-        }
         for (m, body) in out.methods.iter_mut().zip(bodies) {
             m.body = body;
+        }
+        if changes == 0 {
+            return (out, report, raises);
         }
     }
 }
@@ -164,8 +176,7 @@ fn keep_in_line(e: &mut Expr) {
 }
 
 /// The methods that the host calls, and those that they may run, directly or indirectly.
-pub(crate) fn reachable(program: &Program) -> BTreeSet<MethodId> {
-    let instantiated = program.instantiated();
+pub(crate) fn reachable(program: &Program, instantiated: &BTreeSet<ModuleId>) -> BTreeSet<MethodId> {
     let mut open: Vec<MethodId> = Vec::new();
     for m in &program.exports {
         open.extend(entries(program, *m));
@@ -178,7 +189,7 @@ pub(crate) fn reachable(program: &Program) -> BTreeSet<MethodId> {
         program.method(m).body.walk(&mut |e| match &e.kind {
             ExprKind::Call { callee: Callee::Direct(m), .. } => open.push(*m),
             ExprKind::Call { callee: Callee::Dynamic(slot, module), .. } => {
-                open.extend(targets(program, &instantiated, *slot, *module));
+                open.extend(targets(program, instantiated, *slot, *module));
             }
             ExprKind::New { constructor, .. } => open.extend(*constructor),
             _ => {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An outline of a program: its modules with their fields, exceptions and methods, with the types that were inferred.
 
+use crate::counted;
 use crate::program::{FeatureKind, FieldId, Method, MethodId, MethodKind, Module, ModuleId, Program, Type};
 use std::fmt::Write;
 
@@ -25,7 +26,7 @@ fn module(p: &Program, out: &mut String, id: ModuleId, m: &Module) {
         let _ = write!(out, " :> {}", p.module(parent).name);
     }
     if let Some(size) = m.punned {
-        let _ = write!(out, ", {size} bytes");
+        let _ = write!(out, ", {}", counted(size, "byte"));
     }
     out.push('\n');
     fields(p, out, m);
@@ -69,7 +70,7 @@ fn fields(p: &Program, out: &mut String, m: &Module) {
             continue;
         };
         if place.offset > end {
-            let _ = writeln!(out, "    {:>4}: {} bytes of padding", end, place.offset - end);
+            let _ = writeln!(out, "    {end:>4}: {} of padding", counted(place.offset - end, "byte"));
         }
         let bytes = match &f.ty {
             Type::Array(element, n) => crate::interp::width(element) * n,

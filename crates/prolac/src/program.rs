@@ -261,6 +261,8 @@ pub struct Module {
     pub span: Span,
     /// The module that it extends.
     pub parent: Option<ModuleId>,
+    /// Whether it or an ancestor extends something unknown, so that nobody knows all its names. That is an error.
+    pub incomplete: bool,
     /// The outermost ancestor.
     pub root: ModuleId,
     /// The modules that extend it.

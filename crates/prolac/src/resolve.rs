@@ -53,6 +53,10 @@ pub(crate) struct Resolver {
     names: BTreeMap<String, (Entity, Span)>,
     modules: Vec<Declared<Option<ModuleDecl>>>,
     states: Vec<State>,
+    /// The number of ancestors of each module, by [`ModuleId`].
+    ancestors: Vec<usize>,
+    /// Whether a chain of modules is too long, which is reported once.
+    too_long: bool,
     aliases: Vec<Declared<ModuleExpr>>,
     alias_views: Vec<Option<ViewId>>,
     hook_names: Vec<Declared<HookName>>,
@@ -90,6 +94,8 @@ pub(crate) fn resolve(loaded: Loaded) -> Resolver {
         names: BTreeMap::new(),
         modules: Vec::new(),
         states: Vec::new(),
+        ancestors: Vec::new(),
+        too_long: false,
         aliases: Vec::new(),
         alias_views: Vec::new(),
         hook_names: Vec::new(),
@@ -280,6 +286,11 @@ impl Resolver {
     pub(crate) fn find_module(&mut self, context: &str, path: &Path) -> Option<ViewId> {
         let (_, entity) = self.entity(context, path)?;
         self.entity_view(entity, 0)
+    }
+
+    /// Whether a path is the name of a module, even of one that errors have left out.
+    pub(crate) fn is_declared(&self, context: &str, path: &Path) -> bool {
+        self.entity(context, path).is_some()
     }
 
     /// Whether some module's name begins with this path.

@@ -14,9 +14,9 @@ mod places;
 mod scoped;
 mod statements;
 
-use crate::optimise::{Optimisations, Raises, Report, entries, optimise, reachable};
+use crate::optimise::{Optimisations, Raises, Report, entries, reachable, with_raises};
 use crate::program::{FeatureKind, FieldId, MethodId, MethodKind, ModuleId, Program, SlotId, Type};
-use crate::tree::{Callee, ExprKind, Local, LocalId};
+use crate::tree::{Callee, ExprKind, Local, LocalId, visits};
 use names::Names;
 use scoped::Scoped;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,9 +74,11 @@ pub struct Compiled {
 /// Compiles a program without errors to Rust.
 pub fn compile(program: &Program, optimisations: Optimisations) -> Compiled {
     let compiled = crate::with_stack(|| {
-        let (optimised, report) = optimise(program, optimisations);
+        let before = visits();
+        let (optimised, mut report, raises) = with_raises(program, optimisations);
         let scoped = if optimisations.inline { Scoped::new(program) } else { Scoped::default() };
-        let text = Printer::new(&optimised, optimisations, scoped).program();
+        let text = Printer::new(&optimised, optimisations, scoped, raises).program();
+        report.visits = visits() - before;
         Compiled { text, report }
     });
     compiled.unwrap_or(Compiled { text: String::new(), report: Report::default() })
@@ -100,13 +102,13 @@ fn fixed(p: &Program) -> BTreeSet<FieldId> {
 }
 
 impl<'a> Printer<'a> {
-    fn new(p: &'a Program, optimisations: Optimisations, scoped: Scoped) -> Printer<'a> {
+    fn new(p: &'a Program, optimisations: Optimisations, scoped: Scoped, raises: Raises) -> Printer<'a> {
         Printer {
             p,
             names: Names::new(p),
-            raises: Raises::new(p),
             optimisations,
-            instantiated: p.instantiated(),
+            instantiated: raises.instantiated.clone(),
+            raises,
             dispatches: BTreeMap::new(),
             kinds: BTreeSet::new(),
             locals: &[],
@@ -144,7 +146,7 @@ impl<'a> Printer<'a> {
     }
 
     fn program(mut self) -> String {
-        let reachable = reachable(self.p);
+        let reachable = reachable(self.p, &self.instantiated);
         self.find_dispatches(&reachable);
         let modules = self.modules(&reachable);
         let mut out =

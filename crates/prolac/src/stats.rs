@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures of section 3.4.1 of the paper: the dynamic dispatches of a program, and what analyses leave of them.
 
+use crate::counted;
 use crate::optimise::{Inlining, Optimisations, optimise, targets};
 use crate::program::Program;
 use crate::tree::{Callee, ExprKind};
@@ -28,10 +29,10 @@ pub struct Stats {
 /// Computes the figures of a program without errors.
 pub fn stats(program: &Program, optimisations: Optimisations) -> Stats {
     let nothing = Stats { dispatches: [0; 3], modules: 0, methods: 0, inlined: Vec::new() };
-    crate::with_stack(|| counted(program, optimisations)).unwrap_or(nothing)
+    crate::with_stack(|| figures(program, optimisations)).unwrap_or(nothing)
 }
 
-fn counted(program: &Program, optimisations: Optimisations) -> Stats {
+fn figures(program: &Program, optimisations: Optimisations) -> Stats {
     let instantiated = program.instantiated();
     let mut definitions: BTreeMap<_, usize> = BTreeMap::new();
     for m in &program.methods {
@@ -60,7 +61,7 @@ fn counted(program: &Program, optimisations: Optimisations) -> Stats {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} modules, {} methods", self.modules, self.methods)?;
+        writeln!(f, "{}, {}", counted(self.modules, "module"), counted(self.methods, "method"))?;
         writeln!(f, "\n{:<50}{:>14}{:>14}", "dynamic dispatches", "this program", "paper's TCP")?;
         let lines = [
             "every call of an object's method",
@@ -71,7 +72,7 @@ impl fmt::Display for Stats {
             writeln!(f, "  {line:<48}{n:>14}{paper:>14}")?;
         }
         let count: usize = self.inlined.iter().map(|(_, all)| all.len()).sum();
-        writeln!(f, "\n{count} calls inlined")?;
+        writeln!(f, "\n{} inlined", counted(count, "call"))?;
         for (into, all) in &self.inlined {
             writeln!(f, "  {into}")?;
             for (depth, body) in all {

@@ -3,6 +3,17 @@
 
 use crate::program::{ExceptionId, FieldId, Hint, HostId, MethodId, ModuleId, SlotId, Type};
 use castanet_diagnostic::Span;
+use std::cell::Cell;
+
+thread_local! {
+    /// The number of operations whose operands this thread has visited.
+    static VISITS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How often this thread has visited the operands of an operation: a measure of the work that does not depend on the machine.
+pub(crate) fn visits() -> u64 {
+    VISITS.with(Cell::get)
+}
 
 /// A variable of a method, by its index in the method's locals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -221,36 +232,40 @@ impl Expr {
     pub fn new(ty: Type, kind: ExprKind, span: Span) -> Expr {
         Expr { ty, kind, span }
     }
-    /// The operands, in the order of evaluation.
-    pub fn operands(&self) -> Vec<&Expr> {
+    /// Calls a function on each operand, in the order of evaluation.
+    pub fn each_operand<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
         use ExprKind as K;
+        VISITS.with(|n| n.set(n.get() + 1));
         match &self.kind {
-            K::Int(_) | K::Bool(_) | K::Text(_) | K::NoneValue | K::Local(_) | K::SelfPtr | K::Raise(_) => {
-                vec![]
-            }
-            K::Some(a) | K::Length(a) | K::Delete(a) | K::Prefix(_, a) | K::Convert(a) | K::IsSome(a) => {
-                vec![a]
-            }
-            K::Downcast(_, a) | K::Outline(a) | K::Step { place: a, .. } => vec![a],
-            K::Field { base, index, .. } => std::iter::once(&**base).chain(index.as_deref()).collect(),
+            K::Int(_) | K::Bool(_) | K::Text(_) | K::NoneValue | K::Local(_) | K::SelfPtr | K::Raise(_) => {}
+            K::Some(a) | K::Length(a) | K::Delete(a) | K::Prefix(_, a) | K::Convert(a) | K::IsSome(a) => f(a),
+            K::Downcast(_, a) | K::Outline(a) | K::Step { place: a, .. } => f(a),
+            K::Field { base, index, .. } => std::iter::once(&**base).chain(index.as_deref()).for_each(f),
             K::ByteAt(a, b) | K::Binary(_, a, b) | K::Default(a, b) | K::And(a, b) | K::Or(a, b) => {
-                vec![a, b]
+                [a, b].into_iter().for_each(|e| f(e));
             }
             K::Let(_, a, b)
             | K::LetObject { object: a, body: b, .. }
             | K::Assign { place: a, value: b, .. } => {
-                vec![a, b]
+                [a, b].into_iter().for_each(|e| f(e));
             }
-            K::LetSome(_, a, b, c) | K::Cond(a, b, c) => vec![a, b, c],
-            K::Call { base, args, .. } => base.as_deref().into_iter().chain(args).collect(),
-            K::Host(_, args) | K::New { args, .. } | K::Seq(args) => args.iter().collect(),
-            K::Try(a, arms) => std::iter::once(&**a).chain(arms.iter().map(|a| &a.1)).collect(),
-            K::Inlined { args, body, .. } => args.iter().map(|a| &a.1).chain([&**body]).collect(),
+            K::LetSome(_, a, b, c) | K::Cond(a, b, c) => [a, b, c].into_iter().for_each(|e| f(e)),
+            K::Call { base, args, .. } => base.as_deref().into_iter().chain(args).for_each(f),
+            K::Host(_, args) | K::New { args, .. } | K::Seq(args) => args.iter().for_each(f),
+            K::Try(a, arms) => std::iter::once(&**a).chain(arms.iter().map(|a| &a.1)).for_each(f),
+            K::Inlined { args, body, .. } => args.iter().map(|a| &a.1).chain([&**body]).for_each(f),
         }
+    }
+    /// The operands, in the order of evaluation.
+    pub fn operands(&self) -> Vec<&Expr> {
+        let mut all = Vec::new();
+        self.each_operand(&mut |e| all.push(e));
+        all
     }
     /// The operands, in the order of evaluation.
     pub fn operands_mut(&mut self) -> Vec<&mut Expr> {
         use ExprKind as K;
+        VISITS.with(|n| n.set(n.get() + 1));
         match &mut self.kind {
             K::Int(_) | K::Bool(_) | K::Text(_) | K::NoneValue | K::Local(_) | K::SelfPtr | K::Raise(_) => {
                 vec![]
@@ -280,7 +295,7 @@ impl Expr {
     /// Calls a function on this expression and all expressions in it.
     pub fn walk(&self, f: &mut dyn FnMut(&Expr)) {
         f(self);
-        self.operands().into_iter().for_each(|e| e.walk(f));
+        self.each_operand(&mut |e| e.walk(f));
     }
     /// The number of operations.
     pub fn size(&self) -> usize {

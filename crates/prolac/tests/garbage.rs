@@ -9,6 +9,7 @@ use castanet_prolac::interp::{Machine, NoHost};
 use castanet_prolac::load::{Extensions, NoFiles};
 use castanet_prolac::optimise::Optimisations;
 use castanet_prolac::program::ModuleId;
+use castanet_prolac::syntax::tree;
 use castanet_prolac::{format, graph, outline, rust, stats};
 use std::path::Path;
 
@@ -43,12 +44,17 @@ fn tokens(text: &str) -> Vec<String> {
 fn survives(text: &str) -> bool {
     let mut sources = Sources::new();
     let file = sources.add("test.pc", text);
+    let (root, syntax_errors) = tree(&sources, file);
+    assert_eq!(root.text().to_string(), text);
     if let Ok(formatted) = format::format(&sources, file) {
         let again = sources.add("formatted.pc", formatted.as_str());
         assert_eq!(format::format(&sources, again).as_deref(), Ok(formatted.as_str()), "{text}");
     }
     let (program, diagnostics) = castanet_prolac::analyse(&mut sources, file, &NoFiles, &Extensions::All);
     render_pretty(&sources, &diagnostics, false);
+    if syntax_errors.is_empty() {
+        assert!(graph::svg(&program).starts_with("<svg "));
+    }
     if diagnostics.iter().any(Diagnostic::is_error) {
         return false;
     }
@@ -56,7 +62,6 @@ fn survives(text: &str) -> bool {
         rust::compile(&program, set);
     }
     outline::outline(&program);
-    graph::svg(&program);
     let _ = stats::stats(&program, Optimisations::ALL).to_string();
     for m in 0..program.modules.len() {
         if program.modules[m].punned.is_none() {

@@ -10,12 +10,14 @@ use castanet_prolac::interp::{Host, Machine, Memory, Value};
 use castanet_prolac::load::{Extensions, Files};
 use castanet_prolac::optimise::Optimisations;
 use castanet_prolac::program::{ModuleId, Type};
-use std::collections::BTreeMap;
+use castanet_prolac::syntax::{SyntaxKind, SyntaxNode, words_and_operators};
+use std::collections::{BTreeMap, BTreeSet};
 
 struct Named(BTreeMap<String, String>);
 
 impl Files for Named {
     fn read(&self, _: &str, name: &str) -> Result<(String, String), String> {
+        let name = name.trim_start_matches("./");
         let text = self.0.get(name).ok_or("no such file")?;
         Ok((name.to_string(), text.clone()))
     }
@@ -29,6 +31,12 @@ impl Host for Log {
         match name {
             "packet" => return Value::Bytes(0, 0),
             "log" => self.0.push((first as i32).to_string()),
+            "say" => {
+                let number = args.get(1).map_or(0, Value::number);
+                let Some(Value::Text(text)) = args.first() else { return Value::Void };
+                self.0.push(format!("{text} {number}"));
+                return Value::Number(number);
+            }
             _ => {}
         }
         Value::Number(first)
@@ -66,10 +74,54 @@ fn every_example_runs() {
         let ty =
             program.methods.iter().find(|m| m.module == main && m.name == "main").map(|m| m.result.clone());
         let shown = arith::signed(value.number(), &ty.unwrap_or(Type::Void)).to_string();
-        let said = |word: &str| text.lines().find_map(|l| l.strip_prefix(word)).unwrap_or("").to_string();
+        let said =
+            |word: &str| text.lines().filter_map(|l| l.strip_prefix(word)).collect::<Vec<_>>().join(" ");
         assert_eq!((shown, log.0.join(" ")), (said("// main is "), said("// logs ")), "{text}");
         // The compiler prints something for each; the oracle tests that it is right.
         assert!(castanet_prolac::rust::compile(&program, Optimisations::ALL).text.contains("fn main"));
+    }
+}
+
+/// The words and operators of the language that stand in a tree, with the kinds of their nodes.
+fn found(tree: &SyntaxNode, all: &mut BTreeSet<(String, SyntaxKind)>) {
+    for token in tree.descendants_with_tokens().filter_map(|e| e.into_token()) {
+        if !matches!(token.kind(), SyntaxKind::Comment | SyntaxKind::Text) {
+            all.extend(token.parent_ancestors().take(1).map(|n| (token.text().to_string(), n.kind())));
+        }
+    }
+}
+
+#[test]
+fn every_word_and_operator_has_an_example() {
+    let examples = examples();
+    let (mut uses, mut texts) = (BTreeSet::new(), String::new());
+    for (_, text) in &examples {
+        let mut sources = Sources::new();
+        let file = sources.add("example.pc", text.as_str());
+        found(&castanet_prolac::syntax::tree(&sources, file).0, &mut uses);
+        texts.push_str(text);
+    }
+    let all = words_and_operators();
+    assert!(all.len() > 130, "{}", all.len());
+    for (word, node) in all {
+        let used = uses.iter().any(|(w, n)| w == word && node.is_none_or(|node| node == *n));
+        assert!(used, "no example uses '{word}' {node:?}");
+    }
+    // What several tokens, or a part of one, stand for.
+    for (word, node) in [
+        ("++", SyntaxKind::Postfix),
+        ("--", SyntaxKind::Postfix),
+        ("[", SyntaxKind::Postfix),
+        ("*", SyntaxKind::Type),
+        ("?", SyntaxKind::Type),
+        ("[", SyntaxKind::Type),
+        (".", SyntaxKind::Member),
+        (".", SyntaxKind::Atom),
+    ] {
+        assert!(uses.contains(&(word.to_string(), node)), "no example uses '{word}' in {node:?}");
+    }
+    for text in ["?*", "as bytes", "as *", ":> .", "(int) ", "0x", "0b", "1_000", "/* ", "// "] {
+        assert!(texts.contains(text), "no example uses '{text}'");
     }
 }
 

@@ -9,23 +9,30 @@ use castanet_prolac::interp::{Machine, NoHost, Value};
 use castanet_prolac::load::{Extensions, NoFiles};
 use castanet_prolac::optimise::Optimisations;
 use castanet_prolac::program::ModuleId;
-use castanet_prolac::{outline, rust, stats};
+use castanet_prolac::syntax::tree;
+use castanet_prolac::{graph, outline, rust, stats};
 
 /// The operations that the interpreter may take.
 const FUEL: u64 = 5_000;
 
-/// Takes bytes as a program. A formatted program must be formatted. If it has no errors, it is compiled with and without
-/// optimisations, and the method `main` of each module runs.
+/// Takes bytes as a program. Its syntax tree must have the text, and a formatted program must be formatted. If it has no syntax
+/// errors, it is drawn. If it has no errors, it is compiled with and without optimisations, and the method `main` of each
+/// module runs.
 pub fn prolac(data: &[u8]) {
     let text = String::from_utf8_lossy(at_most(data, 4096));
     let mut sources = Sources::new();
-    let file = sources.add("input.pc", text);
+    let file = sources.add("input.pc", &*text);
+    let (root, syntax_errors) = tree(&sources, file);
+    assert_eq!(root.text().to_string(), text);
     if let Ok(formatted) = format(&sources, file) {
         let again = sources.add("formatted.pc", formatted.as_str());
         assert_eq!(format(&sources, again).as_deref(), Ok(formatted.as_str()));
     }
     let (program, diagnostics) = castanet_prolac::analyse(&mut sources, file, &NoFiles, &Extensions::All);
     render_pretty(&sources, &diagnostics, false);
+    if syntax_errors.is_empty() {
+        assert!(graph::svg(&program).starts_with("<svg "));
+    }
     if diagnostics.iter().any(Diagnostic::is_error) {
         return;
     }

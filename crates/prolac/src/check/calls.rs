@@ -6,6 +6,7 @@ use super::exprs::unknown;
 use super::names::{Base, Denoted};
 use super::scope::Scope;
 use super::types::strict;
+use crate::counted;
 use crate::program::{HostId, MethodId, MethodKind, ModuleId, Type};
 use crate::resolve::nearest;
 use crate::syntax::ast::{self, Path};
@@ -103,11 +104,12 @@ impl Checker {
     /// Types the arguments of a method.
     fn args(&mut self, scope: &mut Scope, method: MethodId, args: &[ast::Expr], span: Span) -> Vec<Expr> {
         let params = self.program().method(method).params.clone();
-        if params.len() != args.len() {
+        // The parameters of a declaration with a syntax error are not all known.
+        if params.len() != args.len() && !self.r.sources[method.0].decl.broken {
             let m = self.program().method(method);
             let (name, place) = (m.name.clone(), m.span);
-            let d = Diagnostic::error(format!("'{name}' takes {}", count(params.len())), span);
-            let d = d.at(format!("{} given", count(args.len()))).label("defined here", place);
+            let d = Diagnostic::error(format!("'{name}' takes {}", counted(params.len(), "argument")), span);
+            let d = d.at(format!("{} given", counted(args.len(), "argument"))).label("defined here", place);
             let d = d.help(format!("its parameters are: {}", self.signature(method)));
             self.report(d);
         }
@@ -131,6 +133,9 @@ impl Checker {
             return unknown(span);
         }
         let Some(constructor) = constructor else {
+            if self.program().module(scope.module).incomplete {
+                return unknown(span);
+            }
             let d = Diagnostic::error("the parent has no constructor", at).at("called here");
             self.report(d);
             return unknown(span);
@@ -161,7 +166,7 @@ impl Checker {
         let constructor = m.constructor;
         let args = match constructor {
             Some(c) => self.args(scope, c, args, span),
-            None if args.is_empty() => Vec::new(),
+            None if args.is_empty() || m.incomplete => Vec::new(),
             None => {
                 let d = Diagnostic::error(format!("'{}' has no constructor", m.name), span);
                 let place = m.span;
@@ -258,8 +263,10 @@ impl Checker {
         };
         let (params, result, place) = (hosts[id].params.clone(), hosts[id].result.clone(), hosts[id].span);
         if params.len() != args.len() {
-            let d = Diagnostic::error(format!("'{name}' takes {}", count(params.len())), span);
-            self.report(d.at(format!("{} given", count(args.len()))).label("declared here", place));
+            let d = Diagnostic::error(format!("'{name}' takes {}", counted(params.len(), "argument")), span);
+            self.report(
+                d.at(format!("{} given", counted(args.len(), "argument"))).label("declared here", place),
+            );
             return unknown(span);
         }
         let mut out = Vec::new();
@@ -269,10 +276,6 @@ impl Checker {
         }
         strict(out, |args| Expr::new(result, ExprKind::Host(HostId(id), args), span))
     }
-}
-
-fn count(arguments: usize) -> String {
-    if arguments == 1 { "1 argument".into() } else { format!("{arguments} arguments") }
 }
 
 /// The path of an expression that consists of names and dots.

@@ -4,6 +4,7 @@
 use super::Checker;
 use super::names::Denoted;
 use super::scope::Scope;
+use super::signatures::bytes_of;
 use super::types::discard;
 use crate::program::{FeatureKind, Int, ModuleId, Type};
 use crate::syntax::ast::{self, ExprKind as A, Path};
@@ -101,7 +102,7 @@ impl Checker {
                 }
             }
             A::Cast(ty, inner) => self.cast(scope, ty, inner, span),
-            A::SizeOf(path) => self.size_of(scope, path, span),
+            A::SizeOf(ty) => self.size_of(scope, ty, span),
             A::Hint(hint, inner) => self.hint(scope, *hint, inner, expected, span),
             A::Action(calls, value) => self.action(scope, calls, *value, span),
         }
@@ -324,20 +325,28 @@ impl Checker {
         Some(self.program().view(view).module)
     }
 
-    fn size_of(&mut self, scope: &Scope, path: &Path, span: Span) -> Expr {
-        let Some(module) = self.object_module(scope, path) else { return unknown(span) };
-        let m = self.program().module(module);
-        match m.punned {
-            Some(size) => Expr::new(Type::Int(Int::UINT), K::Int(size as u64), span),
-            None => {
-                let d = Diagnostic::error(format!("'{}' has no size in bytes", m.name), path.span);
-                let d = d
-                    .at("not laid out over bytes")
-                    .help("give its fields offsets: field NAME :> TYPE at OFFSET;");
-                self.report(d);
-                unknown(span)
+    /// `sizeof(TYPE)`: the number of bytes that a value takes in a packet.
+    fn size_of(&mut self, scope: &Scope, of: &ast::Type, span: Span) -> Expr {
+        let ty = self.ty(&scope.context, of);
+        let module = self.program().target(&ty).filter(|_| matches!(ty, Type::Object(_)));
+        let size = match module {
+            Some(module) => self.program().module(module).punned,
+            None => bytes_of(&ty),
+        };
+        let Some(size) = size else {
+            if ty != Type::Unknown {
+                let d = Diagnostic::error(format!("'{}' has no size in bytes", self.name_of(&ty)), of.span);
+                let d = d.at("not laid out over bytes");
+                self.report(match module {
+                    Some(_) => d.help("give its fields offsets: field NAME :> TYPE at OFFSET;"),
+                    None => {
+                        d.help("numbers, truth values, arrays of them and modules over bytes have a size")
+                    }
+                });
             }
-        }
+            return unknown(span);
+        };
+        Expr::new(Type::Int(Int::UINT), K::Int(size as u64), span)
     }
 
     fn hint(

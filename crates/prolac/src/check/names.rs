@@ -92,6 +92,9 @@ impl Checker {
         if self.r.find_module(&scope.context, path).is_some() || self.r.is_namespace(&scope.context, path) {
             return Denoted::Outside(path.clone());
         }
+        if hidden.is_empty() && self.r.is_declared(&scope.context, path) {
+            return Denoted::Nothing(path.span);
+        }
         self.implicit(scope, name, hidden)
     }
 
@@ -225,6 +228,7 @@ impl Checker {
             }
             Denoted::Super(at) => match self.program().module(scope.module).inherited {
                 Some(view) => self.in_view(scope, Base::Ancestor, view, &name.text, name),
+                None if self.program().module(scope.module).incomplete => Denoted::Nothing(at),
                 None => {
                     let module = self.program().module(scope.module).name.clone();
                     let d = Diagnostic::error(format!("'{module}' extends no module"), at);
@@ -292,6 +296,7 @@ impl Checker {
                 self.feature(scope, base, view, f, name.span, answers)
             }
             Some(Found::Namespace(key)) => Denoted::Namespace { base, view, key, span: name.span },
+            None if self.incomplete(view) => Denoted::Nothing(name.span),
             None => {
                 let v = self.program().view(view);
                 let module = self.program().module(v.module).name.clone();

@@ -184,7 +184,7 @@ impl Checker {
                     }
                 };
             }
-            UnOp::Neg | UnOp::BitNot => {}
+            UnOp::Plus | UnOp::Neg | UnOp::BitNot => {}
         }
         // A negative literal may have a type that has no such positive number.
         let operand = match (&inner.kind, op) {
@@ -212,8 +212,12 @@ impl Checker {
                 return unknown(span);
             }
         };
-        let prefix = if op == UnOp::Neg { Prefix::Neg } else { Prefix::BitNot };
         let operand = self.number_as(operand, &ty);
+        let prefix = match op {
+            UnOp::Plus => return Expr { span, ..operand },
+            UnOp::Neg => Prefix::Neg,
+            _ => Prefix::BitNot,
+        };
         Expr::new(ty, ExprKind::Prefix(prefix, Box::new(operand)), span)
     }
 

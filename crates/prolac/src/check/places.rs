@@ -6,16 +6,29 @@ use super::exprs::unknown;
 use super::scope::Scope;
 use super::types::strict;
 use crate::program::{Int, Type};
-use crate::syntax::ast;
-use crate::tree::{BinOp, Expr, ExprKind};
+use crate::syntax::ast::{self, ExprKind as A, UnOp};
+use crate::tree::{BinOp, Expr, ExprKind as K};
 use castanet_diagnostic::{Diagnostic, Span};
+
+fn unparenthesised(mut e: &ast::Expr) -> &ast::Expr {
+    while let A::Paren(inner) = &e.kind {
+        e = inner;
+    }
+    e
+}
 
 impl Checker {
     /// Types an expression that is assigned to.
     fn place(&mut self, scope: &mut Scope, e: &ast::Expr) -> Option<Expr> {
         let place = self.expr(scope, e, None);
+        // `+x` and a cast of `x` to its own type are values, although they are typed as `x` is.
+        let value = matches!(unparenthesised(e).kind, A::Unary(UnOp::Plus, _) | A::Cast(..) | A::Hint(..));
         match (&place.kind, &place.ty) {
             (_, Type::Unknown | Type::Never) => None,
+            (K::Local(_) | K::Field { .. } | K::ByteAt(..), _) if value => {
+                self.no_place(place);
+                None
+            }
             (_, Type::Object(_) | Type::Array(..)) => {
                 let d = Diagnostic::error("this cannot be assigned to", place.span);
                 self.report(
@@ -24,23 +37,26 @@ impl Checker {
                 );
                 None
             }
-            (ExprKind::Local(local), _) => {
+            (K::Local(local), _) => {
                 let local = *local;
                 scope.locals[local.0].assigned = true;
                 Some(place)
             }
-            (ExprKind::Field { .. } | ExprKind::ByteAt(..), _) => Some(place),
+            (K::Field { .. } | K::ByteAt(..), _) => Some(place),
             _ => {
-                let d =
-                    Diagnostic::error("this cannot be assigned to", place.span).at("no field or variable");
-                let d = match place.kind {
-                    ExprKind::Call { .. } => d.help("it is a method; methods compute values"),
-                    _ => d,
-                };
-                self.report(d);
+                self.no_place(place);
                 None
             }
         }
+    }
+
+    /// Reports a value in the place of a variable.
+    fn no_place(&mut self, value: Expr) {
+        let d = Diagnostic::error("this cannot be assigned to", value.span).at("no field or variable");
+        self.report(match value.kind {
+            K::Call { .. } => d.help("it is a method; methods compute values"),
+            _ => d,
+        });
     }
 
     pub(super) fn assign(
@@ -66,7 +82,7 @@ impl Checker {
         };
         strict(vec![value], |mut v| match v.pop() {
             Some(value) => {
-                Expr::new(ty, ExprKind::Assign { place: Box::new(place), op, value: Box::new(value) }, span)
+                Expr::new(ty, K::Assign { place: Box::new(place), op, value: Box::new(value) }, span)
             }
             None => unknown(span),
         })
@@ -101,9 +117,9 @@ impl Checker {
         if value.ty == *ty {
             return value;
         }
-        let limit = Expr::new(uint.clone(), ExprKind::Int(64), span);
-        let least = Expr::new(uint, ExprKind::Binary(BinOp::Min, Box::new(value), Box::new(limit)), span);
-        Expr::new(ty.clone(), ExprKind::Convert(Box::new(least)), span)
+        let limit = Expr::new(uint.clone(), K::Int(64), span);
+        let least = Expr::new(uint, K::Binary(BinOp::Min, Box::new(value), Box::new(limit)), span);
+        Expr::new(ty.clone(), K::Convert(Box::new(least)), span)
     }
 
     pub(super) fn step(
@@ -115,12 +131,12 @@ impl Checker {
         span: Span,
     ) -> Expr {
         let Some(place) = self.place(scope, place) else { return unknown(span) };
-        if !matches!(place.ty, Type::Int(_) | Type::Seq) {
-            let d = Diagnostic::error("'++' and '--' need a number", place.span);
+        if !matches!(place.ty, Type::Int(_) | Type::Seq | Type::Bytes) {
+            let d = Diagnostic::error("'++' and '--' need a number or a position", place.span);
             self.report(d.at(format!("of type {}", self.name_of(&place.ty))));
             return unknown(span);
         }
-        Expr::new(place.ty.clone(), ExprKind::Step { place: Box::new(place), up, old }, span)
+        Expr::new(place.ty.clone(), K::Step { place: Box::new(place), up, old }, span)
     }
 
     pub(super) fn index(
@@ -138,12 +154,12 @@ impl Checker {
         }
         let index = Box::new(index);
         match (base.ty.clone(), base.kind) {
-            (Type::Array(element, _), ExprKind::Field { base, field, .. }) => {
-                Expr::new(*element, ExprKind::Field { base, field, index: Some(index) }, span)
+            (Type::Array(element, _), K::Field { base, field, .. }) => {
+                Expr::new(*element, K::Field { base, field, index: Some(index) }, span)
             }
             (Type::Bytes, kind) => {
                 let base = Expr::new(Type::Bytes, kind, base.span);
-                Expr::new(Type::Int(Int::UCHAR), ExprKind::ByteAt(Box::new(base), index), span)
+                Expr::new(Type::Int(Int::UCHAR), K::ByteAt(Box::new(base), index), span)
             }
             (Type::Never | Type::Unknown, _) => unknown(span),
             (ty, _) => {

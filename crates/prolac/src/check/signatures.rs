@@ -43,6 +43,14 @@ fn width(ty: &Type) -> Option<usize> {
     }
 }
 
+/// The number of bytes of a type over a packet, if values of it are stored there.
+pub(super) fn bytes_of(ty: &Type) -> Option<usize> {
+    match ty {
+        Type::Array(element, n) => width(element).map(|w| w * n),
+        ty => width(ty),
+    }
+}
+
 impl Checker {
     pub(super) fn signatures(&mut self) {
         for n in 0..self.r.field_sources.len() {
@@ -294,10 +302,7 @@ impl Checker {
     }
 
     fn field_width(&self, f: FieldId) -> Option<usize> {
-        match &self.program().field(f).ty {
-            Type::Array(element, n) => width(element).map(|w| w * n),
-            ty => width(ty),
-        }
+        bytes_of(&self.program().field(f).ty)
     }
 
     fn alignment(&self, ty: &Type) -> Option<usize> {

@@ -23,7 +23,11 @@ impl Checker {
             return;
         }
         let d = Diagnostic::error(format!("unknown name '{text}'"), name.span).at("not found");
-        let module = &self.program().module(scope.module).name;
+        let module = self.program().module(scope.module);
+        if module.incomplete || fields.iter().any(|(_, _, view)| self.incomplete(*view)) {
+            return;
+        }
+        let module = &module.name;
         let fields_text: Vec<_> = fields
             .iter()
             .map(|(n, id, _)| format!("'{n}' ({})", self.name_of(&self.program().field(*id).ty)))
@@ -59,6 +63,11 @@ impl Checker {
             None => d.help(format!("define it: {text} ::= …;")),
         };
         self.report(d);
+    }
+
+    /// Whether names of the module may be missing because of an error that has been reported.
+    pub(super) fn incomplete(&self, view: ViewId) -> bool {
+        self.program().module(self.program().view(view).module).incomplete
     }
 
     /// Reports a name that operators hide.

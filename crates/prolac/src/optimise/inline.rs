@@ -10,6 +10,10 @@ const SMALL: usize = 30;
 /// A method stops growing at this many operations.
 const LARGEST: usize = 6_000;
 
+/// A body stands in place of a call at most this deep inside other ones. Without a limit, a chain of methods that call the
+/// next one would be written out in each of them.
+const DEEPEST: usize = 24;
+
 struct Inliner<'a> {
     program: &'a Program,
     path_inline: bool,
@@ -53,7 +57,7 @@ impl Inliner<'_> {
             Some(Hint::Inline | Hint::PathInline) => true,
             None => path || size <= SMALL,
         };
-        if !wanted || self.size + size > LARGEST {
+        if !wanted || self.size + size > LARGEST || self.stack.len() > DEEPEST {
             return;
         }
         self.size += size;

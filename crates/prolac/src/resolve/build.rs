@@ -14,10 +14,11 @@ use castanet_diagnostic::{Diagnostic, Span};
 const MAX_ANCESTORS: usize = 200;
 
 impl Resolver {
-    /// Reports a chain of modules that is too long.
+    /// Whether a chain of modules is too long. Reports the first one.
     pub(super) fn too_deep(&mut self, depth: usize, span: Span) -> bool {
         let yes = depth > MAX_ANCESTORS;
-        if yes {
+        if yes && !self.too_long {
+            self.too_long = true;
             let d = Diagnostic::error(format!("more than {MAX_ANCESTORS} modules extend each other"), span);
             self.report(d.at("the chain of modules goes on here"));
         }
@@ -45,10 +46,18 @@ impl Resolver {
             let d = &self.modules[index];
             (d.decl.as_ref().and_then(|d| d.parent.clone()), d.context.clone())
         };
+        let extends = decl_parent.is_some();
         let parent = decl_parent.and_then(|p| self.parent_view(index, &context, &p, depth));
+        let ancestors = parent.map_or(0, |p| 1 + self.ancestors[self.program.view(p).module.0]);
+        if self.too_deep(ancestors, name_span) || (extends && parent.is_none() && self.too_long) {
+            self.states[index] = State::Built(None);
+            return None;
+        }
         // The declaration stays in place while ancestors are built, because messages show it.
         let decl = self.modules[index].decl.take()?;
         let id = self.new_module(&super::joined(&context, &decl.name.text()), decl.name.span, parent);
+        self.ancestors.push(ancestors);
+        self.program.modules[id.0].incomplete |= extends && parent.is_none();
         self.states[index] = State::Built(Some(id));
         let mut members = Vec::new();
         flatten(decl.members, "", &mut members);
@@ -87,6 +96,7 @@ impl Resolver {
             name: name.into(),
             span,
             parent: None,
+            incomplete: false,
             root: id,
             children: Vec::new(),
             inner: ViewId(0),
@@ -103,6 +113,7 @@ impl Resolver {
             let parent = self.program.view(parent).module;
             let p = self.program.module(parent);
             module.parent = Some(parent);
+            module.incomplete = p.incomplete;
             module.root = p.root;
             module.vtable = p.vtable.clone();
             module.constructor = p.constructor;

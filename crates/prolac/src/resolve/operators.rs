@@ -46,8 +46,11 @@ impl Resolver {
     }
 
     fn unknown_feature(&mut self, view: &View, path: &Path, op: &Operator) {
-        let module = self.program.module(view.module).name.clone();
-        let name = path.text();
+        let module = self.program.module(view.module);
+        if module.incomplete {
+            return;
+        }
+        let (module, name) = (module.name.clone(), path.text());
         let d = Diagnostic::error(format!("module '{module}' has no '{name}'"), path.span);
         let d = d.at(format!("named by '{}'", word(op.kind)));
         let d = match nearest(&name, view.features.keys().map(String::as_str)) {

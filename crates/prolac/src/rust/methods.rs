@@ -163,7 +163,8 @@ impl Printer<'_> {
     pub(super) fn constant(&mut self, out: &mut String, id: MethodId) {
         let m = self.p.method(id);
         let mut host = NoHost;
-        let mut machine = Machine::new(self.p, &mut host, 1_000_000);
+        // A constant creates no objects.
+        let mut machine = Machine::with(self.p, &mut host, 1_000_000, BTreeSet::new());
         let value = match machine.call(m.module, &m.name, Value::Void, Vec::new()) {
             Some(Ok(value)) => value.number(),
             _ => 0,

@@ -230,7 +230,7 @@ impl Printer<'_> {
             K::Step { place, up, .. } => {
                 let (before, target) = self.target(place, true);
                 let old = self.read(&target, &place.ty).at_least(ATOM);
-                let method = if *up { "wrapping_add" } else { "wrapping_sub" };
+                let method = step(&place.ty, *up);
                 (before, self.write(&target, &place.ty, &format!("{old}.{method}(1)")))
             }
             _ => return String::new(),
@@ -254,7 +254,7 @@ impl Printer<'_> {
             K::Step { place, up, old } => {
                 let (before, target) = self.target(place, true);
                 let read = self.read(&target, &place.ty);
-                let method = if *up { "wrapping_add" } else { "wrapping_sub" };
+                let method = step(&place.ty, *up);
                 match old {
                     true => (before, target, Some(read.text), format!("old.{method}(1)")),
                     false => (before, target, None, format!("{}.{method}(1)", read.at_least(ATOM))),
@@ -274,6 +274,16 @@ impl Printer<'_> {
                 Code::block(format!("{{\n{before}let old: {ty} = {old};\n{write};\nold\n}}"))
             }
         }
+    }
+}
+
+/// The method of `++` or `--`.
+fn step(ty: &Type, up: bool) -> &'static str {
+    match (ty, up) {
+        (Type::Bytes, true) => "after",
+        (Type::Bytes, false) => "before",
+        (_, true) => "wrapping_add",
+        (_, false) => "wrapping_sub",
     }
 }
 

@@ -124,6 +124,8 @@ pub(crate) struct MethodDecl {
     pub params: Vec<Param>,
     pub result: Option<Type>,
     pub body: Expr,
+    /// Whether the declaration has syntax errors. Its body is missing then, so that it gives no further errors.
+    pub broken: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -158,6 +160,7 @@ pub(crate) enum TypeKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnOp {
+    Plus,
     Neg,
     Not,
     BitNot,
@@ -230,7 +233,7 @@ pub(crate) enum ExprKind {
     New(Path, Vec<Expr>),
     Delete(Box<Expr>),
     Cast(Type, Box<Expr>),
-    SizeOf(Path),
+    SizeOf(Type),
     Hint(Hint, Box<Expr>),
     /// Calls of host functions. The flag says whether the value of the last one is the value of the action.
     Action(Vec<Expr>, bool),

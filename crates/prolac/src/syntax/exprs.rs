@@ -2,14 +2,14 @@
 //! Grammar of expressions, by operator precedence.
 
 use super::MAX_NESTING;
-use super::ast::{BinOp, Expr, ExprKind, Hint, Name, Path, UnOp};
+use super::ast::{Expr, ExprKind, Name, Path};
 use super::items::unquoted;
 use super::kind::SyntaxKind::{
     self, Arrow, Comma, Dot, End, Ident, LBrace, LBracket, LParen, MinusMinus, Number, PlusPlus, RBrace,
     RBracket, RParen, Semicolon, Text, ThenArrow,
 };
-use super::members::BUILTIN;
 use super::parser::{Mark, Parser};
+use super::words::{BUILTIN, HINTS, PREFIX, assignment, binary};
 use castanet_diagnostic::Diagnostic;
 
 /// Binding strengths, weakest first. Sequences (`,`) bind weaker than all of them.
@@ -19,50 +19,6 @@ const COND: u8 = 3;
 const DEFAULT: u8 = 4;
 const OR: u8 = 5;
 const AND: u8 = 6;
-
-/// The binary operators that take two values, and their binding strengths.
-fn binary(kind: SyntaxKind) -> Option<(u8, BinOp)> {
-    use SyntaxKind as K;
-    Some(match kind {
-        K::Or => (7, BinOp::Or),
-        K::Caret => (8, BinOp::Xor),
-        K::And => (9, BinOp::And),
-        K::EqEq => (10, BinOp::Eq),
-        K::NotEq => (10, BinOp::Ne),
-        K::Less => (11, BinOp::Lt),
-        K::LessEq => (11, BinOp::Le),
-        K::More => (11, BinOp::Gt),
-        K::MoreEq => (11, BinOp::Ge),
-        K::Shl => (12, BinOp::Shl),
-        K::Shr => (12, BinOp::Shr),
-        K::Plus => (13, BinOp::Add),
-        K::Minus => (13, BinOp::Sub),
-        K::Star => (14, BinOp::Mul),
-        K::Slash => (14, BinOp::Div),
-        K::Percent => (14, BinOp::Rem),
-        _ => return None,
-    })
-}
-
-fn assignment(kind: SyntaxKind) -> Option<Option<BinOp>> {
-    use SyntaxKind as K;
-    Some(match kind {
-        K::Eq => None,
-        K::PlusEq => Some(BinOp::Add),
-        K::MinusEq => Some(BinOp::Sub),
-        K::StarEq => Some(BinOp::Mul),
-        K::SlashEq => Some(BinOp::Div),
-        K::PercentEq => Some(BinOp::Rem),
-        K::AndEq => Some(BinOp::And),
-        K::OrEq => Some(BinOp::Or),
-        K::CaretEq => Some(BinOp::Xor),
-        K::ShlEq => Some(BinOp::Shl),
-        K::ShrEq => Some(BinOp::Shr),
-        K::MaxEq => Some(BinOp::Max),
-        K::MinEq => Some(BinOp::Min),
-        _ => return None,
-    })
-}
 
 /// The height of an expression with these operands.
 pub(super) fn above(operands: &[&Expr]) -> u16 {
@@ -98,7 +54,7 @@ impl Parser<'_> {
         Expr { kind, span: self.since(mark.start), height }
     }
 
-    fn missing(&self) -> Expr {
+    pub(super) fn missing(&self) -> Expr {
         Expr { kind: ExprKind::Missing, span: self.here(), height: 1 }
     }
 
@@ -110,6 +66,7 @@ impl Parser<'_> {
             self.error(
                 d.at("too many operators").help("name a part of the expression by a method of its own"),
             );
+            self.quiet = true;
         }
         yes
     }
@@ -159,7 +116,7 @@ impl Parser<'_> {
         let Some((strength, right_strength)) = op.filter(|(s, _)| *s >= least) else { return Err(left) };
         self.bump();
         if kind == SyntaxKind::Question {
-            let yes = self.expr(ASSIGN);
+            let yes = self.sequence();
             self.expect(SyntaxKind::Colon, "':'");
             let no = self.expr(COND);
             let height = above(&[&left, &yes, &no]);
@@ -183,24 +140,9 @@ impl Parser<'_> {
     }
 
     fn unary(&mut self) -> Expr {
-        use SyntaxKind as K;
-        let hint = match (self.kind, self.token_text()) {
-            (Ident, "inline") => Some(Hint::Inline),
-            (Ident, "noinline") => Some(Hint::NoInline),
-            (Ident, "pathinline") => Some(Hint::PathInline),
-            (Ident, "outline") => Some(Hint::Outline),
-            _ => None,
-        };
-        let op = match self.kind {
-            K::Minus => Some(UnOp::Neg),
-            K::Not => Some(UnOp::Not),
-            K::Tilde => Some(UnOp::BitNot),
-            K::Star => Some(UnOp::Deref),
-            K::And => Some(UnOp::AddressOf),
-            PlusPlus => Some(UnOp::PreInc),
-            MinusMinus => Some(UnOp::PreDec),
-            _ => None,
-        };
+        let (current, word) = (self.kind, if self.kind == Ident { self.token_text() } else { "" });
+        let hint = HINTS.iter().find(|(name, _)| *name == word).map(|(_, hint)| *hint);
+        let op = PREFIX.iter().find(|(kind, _)| *kind == current).map(|(_, op)| *op);
         let delete = self.at_word("delete");
         if hint.is_none() && op.is_none() && !delete {
             return self.postfix();
@@ -315,10 +257,12 @@ impl Parser<'_> {
             }
             (_, "sizeof") => {
                 self.bump();
-                self.expect(LParen, "'(' and a module");
-                let Some(path) = self.path("the name of a module") else { return self.missing() };
+                if !self.expect(LParen, "'(' and a type") {
+                    return self.missing();
+                }
+                let ty = self.ty();
                 self.expect(RParen, "')'");
-                return self.finish(mark, SyntaxKind::Call, ExprKind::SizeOf(path), 1);
+                return self.finish(mark, SyntaxKind::Call, ExprKind::SizeOf(ty), 1);
             }
             (LParen, _) => return self.paren(mark),
             (LBrace, _) => return self.action(mark),
@@ -351,7 +295,12 @@ impl Parser<'_> {
         if self.kind == Ident && BUILTIN.contains(&self.token_text()) {
             let ty = self.ty();
             self.expect(RParen, "')'");
+            if !self.enter() {
+                self.skip_expr();
+                return self.missing();
+            }
             let operand = self.unary();
+            self.leave();
             let height = above(&[&operand]);
             return self.finish(mark, SyntaxKind::Unary, ExprKind::Cast(ty, Box::new(operand)), height);
         }

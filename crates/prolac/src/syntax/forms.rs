@@ -68,20 +68,33 @@ impl Parser<'_> {
         self.finish(mark, SyntaxKind::Try, ExprKind::Try { body: Box::new(body), arms }, height)
     }
 
+    /// Skips what a reported call of an action has left, with balanced braces. Returns false at a declaration, before which
+    /// the action has no end.
+    fn skip_call(&mut self) -> bool {
+        let mut depth = 0usize;
+        loop {
+            match self.kind {
+                Semicolon | RBrace if depth == 0 => return true,
+                End | SyntaxKind::Define | SyntaxKind::TypeMark => return false,
+                SyntaxKind::LBrace => depth += 1,
+                RBrace => depth -= 1,
+                _ => {}
+            }
+            self.bump();
+        }
+    }
+
     /// Parses `{ CALL; CALL; … }`.
     pub(super) fn action(&mut self, mark: Mark) -> Expr {
-        let opened = self.bump();
+        let (opened, before) = (self.bump(), self.errors);
         let (mut calls, mut value) = (Vec::new(), false);
         while !matches!(self.kind, End | RBrace) {
             if self.eat(Semicolon) {
                 value = false;
                 continue;
             }
-            let before = self.start;
+            let errors = self.errors;
             let call = self.expr(ASSIGN);
-            if self.start == before {
-                break;
-            }
             if !matches!(call.kind, ExprKind::Call { .. } | ExprKind::Missing) {
                 let d = Diagnostic::error("an action calls host functions", call.span).at("no call");
                 self.error(d.help("write it as an expression, outside the braces"));
@@ -89,10 +102,15 @@ impl Parser<'_> {
             calls.push(call);
             value = true;
             if !self.at(RBrace) && !self.at(Semicolon) {
-                break;
+                if self.errors == errors {
+                    self.unexpected("an operator, ';' or '}'");
+                }
+                if !self.skip_call() {
+                    break;
+                }
             }
         }
-        if !self.eat(RBrace) {
+        if !self.eat(RBrace) && self.errors == before {
             let d = Diagnostic::error("action without an end", self.here()).at("';' or '}' expected");
             self.error(d.label("the action", opened));
         }

@@ -8,48 +8,8 @@ use super::kind::SyntaxKind::{
     self, Comma, Dot, End, Eq, Ident, LBrace, LParen, RBrace, RParen, Semicolon, TypeMark,
 };
 use super::parser::Parser;
+use super::words::OPERATORS;
 use castanet_diagnostic::Diagnostic;
-
-/// The reserved words that are no types.
-pub(super) const RESERVED: &[&str] = &[
-    "module",
-    "field",
-    "static",
-    "const",
-    "constructor",
-    "exception",
-    "let",
-    "in",
-    "else",
-    "end",
-    "try",
-    "catch",
-    "super",
-    "self",
-    "true",
-    "false",
-    "none",
-    "new",
-    "delete",
-    "as",
-    "inline",
-    "noinline",
-    "pathinline",
-    "outline",
-    "sizeof",
-];
-
-/// Module operators by name.
-const OPERATORS: [(&str, OperatorKind); 8] = [
-    ("hide", OperatorKind::Hide),
-    ("show", OperatorKind::Show),
-    ("using", OperatorKind::Using),
-    ("rename", OperatorKind::Rename),
-    ("inline", OperatorKind::Inline),
-    ("noinline", OperatorKind::NoInline),
-    ("pathinline", OperatorKind::PathInline),
-    ("outline", OperatorKind::Outline),
-];
 
 impl Parser<'_> {
     pub(super) fn items(&mut self) -> Vec<Item> {
@@ -67,6 +27,7 @@ impl Parser<'_> {
 
     /// Parses one item. It always consumes a token.
     fn item(&mut self) -> Option<Item> {
+        self.quiet = false;
         let (mark, next) = (self.mark(), self.peek());
         let word = if self.kind == Ident { self.token_text() } else { "" };
         let (kind, item) = match word {
@@ -202,11 +163,21 @@ impl Parser<'_> {
         all
     }
 
+    /// Whether the current word starts a declaration, as it seems.
+    fn starts_declaration(&self) -> bool {
+        let word = if self.kind == Ident { self.token_text() } else { "" };
+        matches!(word, "field" | "static" | "const" | "constructor" | "exception" | "module")
+            || (self.at_name() && matches!(self.peek(), SyntaxKind::Define | TypeMark))
+            || (self.at_name() && self.starts_method())
+    }
+
     /// Whether the current word and a `(` start the definition of a method: `::=` or `:>` follows the `)`.
     fn starts_method(&self) -> bool {
         let rest = self.text.get(self.end..).unwrap_or("").trim_start();
         let Some(inner) = rest.strip_prefix('(') else { return false };
-        let Some((_, after)) = inner.split_once(')') else { return false };
+        // Parameters contain none of the other characters, which end the search.
+        let Some(end) = inner.find([')', ';', '{', '}']) else { return false };
+        let Some(after) = inner.get(end..).and_then(|rest| rest.strip_prefix(')')) else { return false };
         let after = after.trim_start();
         after.starts_with("::=") || after.starts_with(":>")
     }
@@ -297,6 +268,7 @@ impl Parser<'_> {
 
     /// Parses a method, constant or constructor. Constructors only occur inside modules.
     pub(super) fn method(&mut self, inside: bool) -> Option<super::ast::MethodDecl> {
+        let errors = self.errors;
         let kind = match self.token_text() {
             "static" => MethodKind::Static,
             "const" => MethodKind::Constant,
@@ -322,16 +294,27 @@ impl Parser<'_> {
         let kind = if constructor { MethodKind::Constructor } else { kind };
         let params = self.params();
         let result = self.eat(TypeMark).then(|| self.ty());
-        if !self.expect(SyntaxKind::Define, if result.is_some() { "'::='" } else { "'::=' or ':>'" }) {
+        let broken = |p: &Self| p.errors > errors;
+        let mut body = self.missing();
+        if self.eat(SyntaxKind::Define) {
+            body = self.body_expr();
+            if !self.eat(Semicolon) {
+                if !broken(self) {
+                    self.missing_semicolon();
+                }
+                if !self.starts_declaration() {
+                    self.recover();
+                }
+            }
+        } else {
+            if !broken(self) {
+                self.unexpected(if result.is_some() { "'::='" } else { "'::=' or ':>'" });
+            }
             self.recover();
-            return None;
         }
-        let body = self.body_expr();
-        if !self.eat(Semicolon) {
-            self.missing_semicolon();
-            self.recover();
-        }
-        Some(super::ast::MethodDecl { kind, path, params, result, body })
+        let broken = broken(self);
+        let body = if broken { self.missing() } else { body };
+        Some(super::ast::MethodDecl { kind, path, params, result, body, broken })
     }
 }
 

@@ -7,13 +7,16 @@ use super::kind::SyntaxKind::{
     Semicolon, Star, TypeMark,
 };
 use super::parser::Parser;
+use super::words::{BUILTIN, RADIXES};
 use castanet_diagnostic::{Diagnostic, Span};
 
-/// The names of built-in types, which are reserved.
-pub(crate) const BUILTIN: &[&str] = &[
-    "void", "bool", "string", "bytes", "seqint", "int", "uint", "char", "uchar", "short", "ushort", "long",
-    "ulong", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-];
+/// A type of another one, which is missing if that one is.
+fn of(kind: fn(Box<Type>) -> TypeKind, inner: Type) -> TypeKind {
+    match inner.kind {
+        TypeKind::Missing => TypeKind::Missing,
+        _ => kind(Box::new(inner)),
+    }
+}
 
 impl Parser<'_> {
     /// Parses the braces of a module or namespace. `opened` is the position of its name.
@@ -36,6 +39,7 @@ impl Parser<'_> {
 
     /// Parses one member. It always consumes a token.
     fn member(&mut self) -> Option<Member> {
+        self.quiet = false;
         let mark = self.mark();
         let word = if self.kind == Ident { self.token_text() } else { "" };
         let (kind, member) = match word {
@@ -92,7 +96,8 @@ impl Parser<'_> {
         };
         if !self.expect(TypeMark, "':>' and the type of the field") {
             self.recover();
-            return None;
+            let (ty, span) = (self.missing_type(), name.span);
+            return Some(Member::Field(FieldDecl { name, ty, at: None, big: None, using: false, span }));
         }
         let ty = self.ty();
         let mut field = FieldDecl { name, ty, at: None, big: None, using: false, span: self.since(start) };
@@ -131,10 +136,11 @@ impl Parser<'_> {
         }
         let text = self.token_text().replace('_', "");
         let at = self.here();
-        let value = match text.get(..2) {
-            Some("0x" | "0X") => u64::from_str_radix(text.get(2..).unwrap_or(""), 16),
-            Some("0b" | "0B") => u64::from_str_radix(text.get(2..).unwrap_or(""), 2),
-            _ => text.parse(),
+        let radix =
+            RADIXES.iter().find(|(start, _)| text.get(..2).is_some_and(|t| t.eq_ignore_ascii_case(start)));
+        let value = match radix {
+            Some((start, radix)) => u64::from_str_radix(text.get(start.len()..).unwrap_or(""), *radix),
+            None => text.parse(),
         };
         self.bump();
         match value {
@@ -154,27 +160,40 @@ impl Parser<'_> {
         if !self.at(LParen) {
             return all;
         }
-        let mark = self.mark();
+        let (mark, errors) = (self.mark(), self.errors);
         self.bump();
         while !matches!(self.kind, RParen | End | Semicolon | RBrace) {
-            let Some(name) = self.name("the name of a parameter") else { break };
-            if !self.expect(TypeMark, "':>' and the type of the parameter") {
-                break;
+            let name = self.name("the name of a parameter");
+            let typed = name.is_some() && self.expect(TypeMark, "':>' and the type of the parameter");
+            let ty = if typed { self.ty() } else { self.missing_type() };
+            all.extend(name.map(|name| Param { name, ty }));
+            if !typed {
+                self.skip_param();
             }
-            all.push(Param { name, ty: self.ty() });
             if !self.eat(Comma) {
                 break;
             }
         }
         if !self.eat(RParen) {
-            self.unexpected("',' or ')'");
-            while !matches!(self.kind, End | Semicolon | RBrace | SyntaxKind::Define | LBrace | RParen) {
-                self.bump();
+            if self.errors == errors {
+                self.unexpected("',' or ')'");
             }
+            self.skip_param();
             self.eat(RParen);
         }
         self.wrap(mark, SyntaxKind::Params);
         all
+    }
+
+    /// Skips what a reported parameter has left.
+    fn skip_param(&mut self) {
+        while !matches!(self.kind, End | Semicolon | RBrace | SyntaxKind::Define | LBrace | RParen | Comma) {
+            self.bump();
+        }
+    }
+
+    fn missing_type(&self) -> Type {
+        Type { kind: TypeKind::Missing, span: self.here() }
     }
 
     pub(super) fn ty(&mut self) -> Type {
@@ -201,11 +220,11 @@ impl Parser<'_> {
         match self.kind {
             Star => {
                 self.bump();
-                TypeKind::Pointer(Box::new(self.ty()))
+                of(TypeKind::Pointer, self.ty())
             }
             Question => {
                 self.bump();
-                TypeKind::Optional(Box::new(self.ty()))
+                of(TypeKind::Optional, self.ty())
             }
             LParen => {
                 self.bump();

@@ -13,10 +13,12 @@ mod kind;
 mod lexer;
 mod members;
 mod parser;
+mod words;
 
 pub use kind::{Prolac, SyntaxKind, SyntaxNode, SyntaxToken};
-pub(crate) use members::BUILTIN;
 pub(crate) use parser::parse;
+pub(crate) use words::BUILTIN;
+pub use words::words_and_operators;
 
 use castanet_diagnostic::{Diagnostic, FileId, Sources};
 
@@ -32,7 +34,7 @@ pub fn tree(sources: &Sources, file: FileId) -> (SyntaxNode, Vec<Diagnostic>) {
 
 /// Whether a word is reserved, and so cannot be a name.
 pub fn is_reserved(word: &str) -> bool {
-    items::RESERVED.contains(&word) || BUILTIN.contains(&word)
+    words::RESERVED.contains(&word) || BUILTIN.contains(&word)
 }
 
 /// Whether two tokens stay apart without a blank between them.

@@ -5,6 +5,7 @@ use super::ast::{Item, Name, Path};
 use super::kind::SyntaxKind::{self, Comment, Dot, End, Ident, Other, RBrace, Text};
 use super::lexer::{is_open_text, token};
 use super::{MAX_NESTING, is_reserved};
+use crate::counted;
 use castanet_diagnostic::{Diagnostic, FileId, Span};
 use std::ops::Range;
 
@@ -67,7 +68,9 @@ pub(super) struct Parser<'t> {
     blanks: Vec<Event>,
     events: Vec<Event>,
     diagnostics: Vec<Diagnostic>,
-    errors: usize,
+    pub(super) errors: usize,
+    /// Whether the rest of the declaration is skipped after an error, and gives no other.
+    pub(super) quiet: bool,
     /// Open braces and expressions.
     pub(super) depth: u16,
 }
@@ -86,6 +89,7 @@ pub(crate) fn parse(file: FileId, text: &str) -> Parsed {
         events: Vec::new(),
         diagnostics: Vec::new(),
         errors: 0,
+        quiet: false,
         depth: 0,
     };
     if too_long {
@@ -96,13 +100,17 @@ pub(crate) fn parse(file: FileId, text: &str) -> Parsed {
     p.events.append(&mut p.blanks);
     if p.errors > MAX_ERRORS {
         let more = p.errors - MAX_ERRORS;
-        p.diagnostics.push(Diagnostic::error(format!("{more} more syntax errors not shown"), None));
+        let message = format!("{} not shown", counted(more, "more syntax error"));
+        p.diagnostics.push(Diagnostic::error(message, None));
     }
     Parsed { items, diagnostics: p.diagnostics, events: p.events }
 }
 
 impl<'t> Parser<'t> {
     pub(super) fn error(&mut self, diagnostic: Diagnostic) {
+        if self.quiet {
+            return;
+        }
         // A second error at the same token, or at the next one, is a consequence of the first.
         if let (Some(last), Some(here)) = (self.diagnostics.last().and_then(|d| d.span), diagnostic.span) {
             let between = self.text.get(last.end as usize..here.start as usize);
@@ -138,6 +146,10 @@ impl<'t> Parser<'t> {
         };
         let mut d = Diagnostic::error(message, self.here()).at(at);
         match self.kind {
+            SyntaxKind::ColonEq if !expected.contains("':>'") => {
+                d.replacement = Some((self.here(), "=".into()));
+                d = d.help("write '=' before a value");
+            }
             SyntaxKind::ColonEq => {
                 d.replacement = Some((self.here(), ":>".into()));
                 d = d.help("write ':>' before a type, and '::=' before the body of a method");
@@ -273,6 +285,7 @@ impl<'t> Parser<'t> {
         if self.depth >= MAX_NESTING {
             let d = Diagnostic::error(format!("more than {MAX_NESTING} levels of nesting"), self.here());
             self.error(d.at("nested too deeply").help("name a part of it by a method of its own"));
+            self.quiet = true;
             return false;
         }
         self.depth += 1;

@@ -68,6 +68,8 @@ fn precedence() {
         ("a && b || c && d", "(|| (&& a b) (&& c d))"),
         ("a & b == c", "(And a (Eq b c))"),
         ("-a->b", "(Neg a->b)"),
+        ("+a + +b * -+c", "(Add (Plus a) (Mul (Plus b) (Neg (Plus c))))"),
+        ("a ? b, c : d", "(? a (, b c) d)"),
         ("!f(1)", "(Not f(1))"),
         ("inline super.hook(n)", "(Inline Super.hook(n))"),
         ("n++ + ++n", "(Add (inc n) (PreInc n))"),
@@ -106,8 +108,8 @@ fn errors_recover_at_the_next_member() {
 
 #[test]
 fn nesting_is_bounded() {
-    for open in ["(", "{", "f(", "-", "let a = ", "try ", "a = ", "x ? ", "a[", "inline "] {
-        let text = format!("module M {{ m ::= {} }}", open.repeat(10_000));
+    for open in ["(", "{", "f(", "-", "let a = ", "try ", "a = ", "x ? ", "a[", "inline ", "(int) "] {
+        let text = format!("module M {{ m ::= {} }}", open.repeat(100_000));
         assert!(!messages(&text).is_empty(), "{open}");
     }
     for chain in ["+ 1", "->a", "|| a", "()"] {
@@ -195,4 +197,24 @@ fn any_text_gives_its_tree() {
         let bytes: Vec<u8> = (0..random.below(80)).map(|_| random.below(256) as u8).collect();
         messages(&String::from_utf8_lossy(&bytes));
     }
+}
+
+/// The grammar names no word that `words.rs` does not declare.
+#[test]
+fn all_words_are_declared() {
+    let files = [
+        include_str!("exprs.rs"),
+        include_str!("forms.rs"),
+        include_str!("items.rs"),
+        include_str!("members.rs"),
+    ];
+    let known: Vec<_> = words_and_operators().into_iter().map(|(word, _)| word).collect();
+    let mut found = 0;
+    for literal in files.iter().flat_map(|f| f.split('"')) {
+        if !literal.is_empty() && literal.bytes().all(|b| b.is_ascii_lowercase()) {
+            assert!(known.contains(&literal), "{literal}");
+            found += 1;
+        }
+    }
+    assert!(found > 30, "{found}");
 }
