@@ -35,7 +35,7 @@ fn texts(folder: &str) -> Vec<String> {
 fn tokens(text: &str) -> Vec<String> {
     let mut sources = Sources::new();
     let file = sources.add("test.pc", text);
-    let (root, _) = castanet_prolac::syntax::tree(&sources, file);
+    let (root, _) = tree(&sources, file);
     let tokens = root.descendants_with_tokens().filter_map(|e| e.into_token());
     tokens.map(|t| t.text().to_string()).collect()
 }
