@@ -13,6 +13,7 @@ mod linux;
 mod network;
 mod pathmtu;
 mod recovery;
+mod reno;
 mod sack;
 mod states;
 mod urgent;
