@@ -39,7 +39,7 @@ fn full(end: &mut End<'_>) {
     for ack in 1..=6 {
         happen(end, &format!("ACK 1 {} w60000", ack * MSS + 1));
     }
-    assert_eq!((window(end), end.field("snd_una").wrapping_sub(ISS)), (10_001, 6001));
+    assert_eq!((window(end), end.field("snd_una").wrapping_sub(ISS)), (10_000, 6001));
 }
 
 /// Section 6.1.2: marks reduce the window once for all that was in flight, and it does not grow by their acknowledgements.

@@ -14,6 +14,7 @@ mod network;
 mod pathmtu;
 mod reassembly;
 mod recovery;
+mod reno;
 mod sack;
 mod states;
 mod urgent;

@@ -140,8 +140,8 @@ impl<'a> Network<'a> {
             let sent = first.remove();
             self.arrives(sent);
         }
-        for end in 0..2 {
-            if timeouts[end].is_some_and(|at| at <= self.now) {
+        for (end, timeout) in timeouts.into_iter().enumerate() {
+            if timeout.is_some_and(|at| at <= self.now) {
                 self.hosts[end].pass_time(self.now);
                 self.settle(end, Cause::Timeout);
             }
