@@ -68,7 +68,7 @@ fn give(e: &mut Engine, flow: Flow, flags: u8, [seq, ack]: [u32; 2], data: &[u8]
     };
     let mut segment = [&header.to_bytes()[..], data].concat();
     e.input(flow, &mut segment, NOW).unwrap();
-    let last = e.packets().last()?;
+    let last = e.packets().next_back()?;
     Some(TcpHeader::from_prefix(&last.data()[Ipv4Header::LEN..]).unwrap().seq.get())
 }
 

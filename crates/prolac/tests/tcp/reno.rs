@@ -82,7 +82,7 @@ fn slow_start() {
     let mut s = Sender::new(&program);
     for round_trips in 1..4 {
         s.round_trip();
-        assert_eq!((s.cwnd(), s.in_flight()), (4 * SMSS << round_trips, 4 * SMSS << round_trips));
+        assert_eq!((s.cwnd(), s.in_flight()), (SMSS << (2 + round_trips), SMSS << (2 + round_trips)));
     }
 }
 
