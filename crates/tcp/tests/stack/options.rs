@@ -96,11 +96,11 @@ fn the_window_of_the_stack_closes() {
                     writing.write_all(&sent).unwrap();
                     writing.shutdown(Shutdown::Write).unwrap();
                 });
-                // The second of these numbers counts the probes that were not answered by an open window.
+                // How often the kernel has doubled the time to its next probe: each time that the window stayed closed.
                 let probes = || {
                     let shown = sockets();
-                    let timer = shown.split("timer:(persist,").nth(1)?.split(')').next()?.to_string();
-                    timer.split(',').nth(1)?.parse::<u32>().ok()
+                    let (_, persists) = shown.split_once("timer:(persist,")?;
+                    persists.split_once(" backoff:")?.1.split(' ').next()?.parse::<u32>().ok()
                 };
                 until("the kernel has sent three probes", || probes().is_some_and(|n| n >= 3));
                 let mut read = Vec::new();
