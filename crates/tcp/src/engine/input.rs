@@ -53,7 +53,7 @@ impl Engine {
         if length < TcpHeader::LEN || length > segment.len() {
             return Err(Reason::BadTransport);
         }
-        match self.flows.get(&flow).copied() {
+        match self.find(flow) {
             Some(tcb) if self.gives_way(tcb, &header, segment) => {
                 self.begin_again(flow, tcb, &header, segment)
             }

@@ -27,6 +27,9 @@ pub fn check(e: &Engine) {
     }
     assert_eq!(data, e.host.memory.used());
     assert_eq!(half_open, e.half_open);
+    if let Some((flow, tcb)) = e.last_found.get() {
+        assert_eq!(e.flows.get(&flow), Some(&tcb), "the connection that was found last is still there");
+    }
     assert!(e.flows.len() <= e.host.settings.connections);
     assert!(!e.host.muted.get() && e.host.cookie.get().is_none());
 }

@@ -136,6 +136,8 @@ pub struct Engine {
     host: Host,
     connections: Connections,
     flows: HashMap<Flow, Ptr<Tcb>, Seeded>,
+    /// The connection that was looked up last.
+    last_found: Cell<Option<(Flow, Ptr<Tcb>)>>,
     listeners: BTreeMap<u16, Listener>,
     applications: Vec<Registered>,
     half_open: usize,
@@ -168,6 +170,7 @@ impl Engine {
             host,
             connections: Connections::default(),
             flows,
+            last_found: Cell::new(None),
             listeners: BTreeMap::new(),
             applications: Vec::new(),
             half_open: 0,

@@ -59,6 +59,7 @@ impl Engine {
         self.host.muted.set(false);
         if let Some(connection) = self.connections.remove(tcb, &self.host.memory) {
             self.flows.remove(&connection.flow);
+            self.last_found.set(None);
             self.half_open -= usize::from(connection.half_open);
         }
     }
@@ -191,9 +192,19 @@ impl Engine {
             self.delaying.push(tcb);
         }
     }
-    /// The connection of a flow.
+    /// The connection of a flow. The next segment often belongs to the same connection as the last one, so that is remembered, as
+    /// 4.4BSD does.
+    #[inline]
     pub(super) fn find(&self, flow: Flow) -> Option<Ptr<Tcb>> {
-        self.flows.get(&flow).copied()
+        match self.last_found.get() {
+            Some((last, tcb)) if last == flow => Some(tcb),
+            _ => self.look_up(flow),
+        }
+    }
+    fn look_up(&self, flow: Flow) -> Option<Ptr<Tcb>> {
+        let tcb = self.flows.get(&flow).copied()?;
+        self.last_found.set(Some((flow, tcb)));
+        Some(tcb)
     }
 }
 
