@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TCP streams between two hosts across a router: the kernel's router, and Castanet's with each of its drivers. The hosts have the
-//! kernel's TCP. Trials alternate between the routers.
+//! kernel's TCP. Each trial measures all routers, and begins with another one than the last.
 //!
-//! Modules: `world` (hosts and processes), [`report`] and [`svg`].
+//! Modules: `world` (hosts and processes) and [`report`]. [`svg`] draws the rates.
 
 pub mod report;
 mod world;
@@ -41,7 +41,7 @@ impl Offloads {
         }
     }
 
-    /// The arguments of `ethtool -K DEVICE`. A device receives frames that XDP has redirected only with `gro on`.
+    /// The arguments of `ethtool -K DEVICE`. A veth device receives frames that XDP has redirected only if GRO is on.
     fn arguments(self) -> Option<&'static str> {
         match self {
             Offloads::Defaults => None,
@@ -73,7 +73,7 @@ pub struct Settings {
     pub part: Vec<String>,
     /// The routers; the others are compared with the first one.
     pub routers: Vec<Router>,
-    /// The total duration in seconds, for at least three trials.
+    /// The duration in seconds; at least three trials run, even if they take longer.
     pub seconds: f64,
 }
 

@@ -20,14 +20,14 @@ struct Place {
     client: Process,
     /// `None` for the kernel.
     router: Option<Process>,
-    /// The hosts and the server.
+    /// The namespaces, and the server.
     _others: Vec<Process>,
 }
 
 /// All routers.
 pub struct World {
     places: Vec<Place>,
-    /// The namespace whose user namespace all others have.
+    /// The process whose user namespace all hosts share.
     _first: Process,
 }
 
@@ -109,7 +109,7 @@ impl World {
         Ok(world)
     }
 
-    /// Lets the client before one of the routers measure.
+    /// Lets the client of a router measure.
     ///
     /// # Errors
     /// The data does not come through.

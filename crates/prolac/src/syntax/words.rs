@@ -34,7 +34,7 @@ pub(super) const RESERVED: &[&str] = &[
     "sizeof",
 ];
 
-/// The words that mean something in one place only and are names elsewhere.
+/// The words that are keywords in certain places and names elsewhere.
 pub(super) const CONTEXTUAL: &[&str] =
     &["include", "hookup", "export", "host", "hide", "show", "using", "rename", "all", "at", "big", "little"];
 
@@ -79,7 +79,7 @@ pub(super) const PREFIX: [(SyntaxKind, UnOp); 8] = [
 /// The beginnings of numbers that are not decimal, and their bases.
 pub(super) const RADIXES: [(&str, u32); 2] = [("0x", 16), ("0b", 2)];
 
-/// The binary operators that take two values, and their binding strengths.
+/// The binary operators that evaluate both operands, and their binding strengths.
 pub(super) fn binary(kind: SyntaxKind) -> Option<(u8, BinOp)> {
     use SyntaxKind as K;
     Some(match kind {
@@ -130,7 +130,7 @@ pub fn words_and_operators() -> Vec<(&'static str, Option<SyntaxKind>)> {
     let mut all: Vec<_> = words.into_iter().map(|w| (w, None)).collect();
     all.extend(OPERATORS.iter().map(|(w, _)| (*w, Some(SyntaxKind::Operator))));
     all.extend(HINTS.iter().map(|(w, _)| (*w, Some(SyntaxKind::Unary))));
-    // `:=` is no operator: the lexer knows it for the message about it.
+    // `:=` is no operator: the lexer accepts it only to report it.
     for (text, kind) in PUNCTUATION.iter().filter(|(_, k)| *k != SyntaxKind::ColonEq) {
         all.push((*text, None));
         let prefix = PREFIX.iter().any(|(k, _)| k == kind);

@@ -155,7 +155,7 @@ impl<'a> Network<'a> {
         self.flush(end, cause);
         let (user, now) = (&mut self.users[end], self.now);
         let state = self.hosts[end].state();
-        // In LAST-ACK, which is next, smoltcp keeps data no longer than the peer takes to answer.
+        // In LAST-ACK, the state after CLOSE-WAIT, smoltcp drops unread data as soon as the peer acknowledges its FIN.
         let is_theirs = self.schedule.peer == Peer::Smoltcp && end == 1;
         let ends_soon =
             matches!(state, "CLOSING" | "LAST-ACK" | "TIME-WAIT") || is_theirs && state == "CLOSE-WAIT";
@@ -247,7 +247,7 @@ impl<'a> Network<'a> {
                 }
                 continue;
             }
-            // The checksums see every change of one byte.
+            // The checksums detect every change of one byte.
             let at = self.random.below(packet.len() as u64) as usize;
             let corrupted = corrupts.then(|| (at, 1 + self.random.below(255) as u8));
             let is_late = self.random.below(100) < path.late;
@@ -259,14 +259,14 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Whether a segment is a keep-alive of smoltcp, which has a byte of garbage, in the place of data that has not been acknowledged.
+    /// Whether a segment is a keep-alive of smoltcp that has a byte of garbage in the place of data that was not acknowledged.
     fn is_false_keep_alive(&self, from: usize, s: &Segment, packet: &[u8]) -> bool {
         let is_theirs = self.schedule.peer == Peer::Smoltcp && from == 1;
         let position = self.watches[from].position(s).filter(|_| is_theirs && s.data == 1);
         position.is_some_and(|at| self.users[from].data().get(at) != packet.last())
     }
-    /// Whether smoltcp has not sent the first of its data that has not been acknowledged for longer than any timeout. It does so now and
-    /// then, if the window is closed or becomes smaller while data is in flight.
+    /// Whether smoltcp has stopped retransmitting: it has unacknowledged data, and no timer runs, or it has not sent the first of that data for
+    /// longer than any timeout. That happens now and then, if the window is closed or shrinks while data is in flight.
     fn smoltcp_stalls(&mut self) -> bool {
         let waits_for_nothing = self.way.is_empty() && self.hosts[1].next_timeout(self.now).is_none();
         let is_quiet = waits_for_nothing || self.now - self.sent_at > 600 * SECOND;
@@ -274,7 +274,7 @@ impl<'a> Network<'a> {
         self.schedule.peer == Peer::Smoltcp && is_stalled && self.hosts[0].is_waiting()
     }
 
-    /// Whether smoltcp has taken the FIN of a segment without all of its data, and so has ended without the rest.
+    /// Whether smoltcp has accepted the FIN of a segment of which it has not taken all data, so that it misses the rest.
     fn smoltcp_misses_data(&self) -> bool {
         let [ours, theirs] = &self.users;
         let misses = theirs.is_at_end_too_early() && self.watches[0].has_data_in_flight();

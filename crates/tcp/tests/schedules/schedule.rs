@@ -36,7 +36,7 @@ pub struct Schedule {
     pub seed: u64,
     pub peer: Peer,
     pub opener: Opener,
-    /// How long the second end opens after the first one, if both do: before the SYN of the first one arrives.
+    /// How long after the first end the second one opens, if both do: before the SYN of the first one arrives.
     pub behind: i64,
     pub path: Path,
     pub ends: [End; 2],
@@ -54,7 +54,7 @@ pub struct Path {
     /// The time that each packet takes, and the most that late ones take in addition.
     pub delay: i64,
     pub jitter: i64,
-    /// When nothing gets through, after the start.
+    /// When nothing begins to get through, after the start, and for how long.
     pub outage: Option<(i64, i64)>,
     /// The largest packet.
     pub mtu: usize,
@@ -77,7 +77,7 @@ pub struct End {
     pub timestamps: bool,
     /// SYNs of the peer are answered by SYN cookies.
     pub cookies: bool,
-    /// How many numbers before 2^32 its sequence numbers begin, if they are to wrap.
+    /// The distance of the initial sequence number from 2^32, if the numbers are to wrap.
     pub before_wrap: Option<u32>,
     pub user: User,
 }
@@ -115,11 +115,11 @@ pub enum Close {
 struct Draw(Random);
 
 impl Draw {
-    /// True once in so many times.
+    /// True with a probability of 1/n.
     fn once_in(&mut self, n: u64) -> bool {
         self.0.below(n) == 0
     }
-    /// A number in this range, both ends included; small ones are as likely as large ones.
+    /// A number in this range, both ends included; each power of two is as likely as the next one.
     fn scaled(&mut self, from: u64, to: u64) -> u64 {
         let bits = u64::from((to / from.max(1)).max(1).ilog2()) + 1;
         let most = (from.max(1) << self.0.below(bits + 1)).min(to);
@@ -179,7 +179,7 @@ impl Draw {
         }
     }
     fn buffer(&mut self, bytes: usize, most: usize) -> usize {
-        // Small buffers make many segments, so large transfers have larger ones.
+        // Small buffers make many segments, so large transfers have larger buffers.
         self.scaled(500.max(bytes as u64 / 16), most as u64) as usize
     }
     fn end(&mut self, bytes: [usize; 2], may_wait: bool) -> End {
@@ -208,9 +208,8 @@ impl Draw {
     }
 }
 
-/// Whether the end that opens gets along with SYN cookies: it has something to say before they are too old; it does not lose the segment
-/// that brings the cookie, but not the next one, which is refused; and the cookie does not come again after the connection has ended, and
-/// opens another one.
+/// Whether the exchange can use SYN cookies. The end that opens must send something before the cookie is too old. No packet may be lost or
+/// come late: without the segment that brings the cookie the next one is refused, and a late copy of it would open another connection.
 fn has_safe_handshake(path: &Path, opener: &User) -> bool {
     let speaks = opener.bytes > 0 && opener.write.from == 0 || opener.close == Close::After(0);
     speaks && path.outage.is_none() && path.lost + path.corrupted + path.late == 0
@@ -239,7 +238,7 @@ impl Schedule {
         if d.once_in(12) {
             let aborting = d.0.below(2) as usize;
             ends[aborting].user.abort = Some(d.time(0, 20_000));
-            // An end that has nothing to send learns of it only by asking.
+            // An end that has nothing to send learns of the abort only by keep-alives, if the RST is lost.
             ends.iter_mut().for_each(|e| e.keep_alive = 5);
             // Data that follows could be the answer to a cookie, and open the connection once more.
             ends.iter_mut().for_each(|e| e.cookies = false);

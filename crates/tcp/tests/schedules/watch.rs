@@ -16,15 +16,16 @@ pub enum Cause {
     User,
 }
 
-/// Watches the segments of one end. Its numbers are those of this end.
+/// Watches the segments of one end. Sequence numbers are those of this end, unless it is said otherwise.
 pub struct Watch {
     name: &'static str,
     /// The number after the highest one that it has sent.
     sent: Option<u32>,
     /// The number of its SYN.
     first: Option<u32>,
-    /// The highest acknowledgement that has reached it, with its window, and whether the last segment repeated it.
+    /// The highest acknowledgement that has reached it.
     acknowledged: Option<u32>,
+    /// The window of the last segment with that acknowledgement, and whether the last segment repeated both.
     window: u16,
     is_duplicate: bool,
     /// The highest number of the other end that has reached it.
@@ -65,7 +66,7 @@ impl Watch {
     pub fn is_due(&self, s: &Segment) -> bool {
         s.length() > 0 && self.acknowledged.is_none_or(|a| s.seq() == a)
     }
-    /// Whether not all that the end has sent has been acknowledged, as far as it knows.
+    /// Whether some of what the end has sent has not been acknowledged, as far as it knows.
     pub fn has_data_in_flight(&self) -> bool {
         self.acknowledged.zip(self.sent).is_some_and(|(a, sent)| before(a, sent))
     }
@@ -129,7 +130,7 @@ impl Watch {
             }
         }
     }
-    /// The state after something has happened. Returns whether it is another one than before.
+    /// Records the state. Returns whether it has changed.
     pub fn state(&mut self, state: &'static str, opened: bool, tally: &mut Tally) -> bool {
         if std::mem::replace(&mut self.state, state) == state {
             return false;
