@@ -34,6 +34,21 @@ fn bytes(length: usize) -> Vec<u8> {
 
 /// Sends a stream by TCP from one host to another and back; every byte must be right.
 fn stream(from: &Host, to: &Host, address: &str, length: usize) {
+    stream_when(from, to, address, length, || true);
+}
+
+/// The messages before a stream: they ask for an echo and announce the stream.
+const MESSAGES: [[u8; 4]; 2] = [*b"echo", *b"next"];
+
+/// Like [`stream`], but the hosts exchange short messages first, until `settled` is true after one of them.
+fn stream_when(
+    from: &Host,
+    to: &Host,
+    address: &str,
+    length: usize,
+    mut settled: impl FnMut() -> bool + Send + 'static,
+) {
+    let [echo, next] = MESSAGES;
     let address: SocketAddr = address.parse().unwrap();
     let limit = Some(Duration::from_secs(200));
     let (ready, listening) = std::sync::mpsc::channel();
@@ -42,6 +57,11 @@ fn stream(from: &Host, to: &Host, address: &str, length: usize) {
         ready.send(()).unwrap();
         let mut stream = listener.accept().unwrap().0;
         stream.set_read_timeout(limit).unwrap();
+        let mut message = echo;
+        while message == echo {
+            stream.read_exact(&mut message).unwrap();
+            stream.write_all(&message).unwrap();
+        }
         let mut got = vec![0; length];
         stream.read_exact(&mut got).unwrap();
         assert!(got == bytes(length), "the bytes differ");
@@ -51,6 +71,17 @@ fn stream(from: &Host, to: &Host, address: &str, length: usize) {
     let client = on(from, move || {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(limit).unwrap();
+        let mut message = echo;
+        let mut exchange = |sent: [u8; 4]| {
+            stream.write_all(&sent).unwrap();
+            stream.read_exact(&mut message).unwrap();
+            assert_eq!(message, sent);
+        };
+        exchange(echo);
+        while !settled() {
+            exchange(echo);
+        }
+        exchange(next);
         stream.write_all(&bytes(length)).unwrap();
         let mut got = vec![0; length];
         stream.read_exact(&mut got).unwrap();
