@@ -8,16 +8,16 @@ use castanet_bench::veth;
 use clap::{Args, ValueEnum};
 
 /// Introductory text of `--help`.
-pub const ABOUT: &str = "Measures TCP streams and round trips between two hosts across the IP router of `castanet new ip-router`, over veth between network
-namespaces, beside the kernel's router:
+pub const ABOUT: &str = "Measures TCP streams and round trips between two hosts across the IP router of `castanet new ip-router`, over veth \
+between network namespaces, beside the kernel's router:
 
   kernel   the IP router of Linux
   packet   packet sockets
   af-xdp   AF_XDP sockets (METHOD XDP)
   xdp      the kernel, as far as possible (--driver xdp)
 
-Offloads matter more than the router: with the defaults of Linux, hosts leave checksums and segmentation to their devices, and one
-super-packet crosses the router in place of many. METHOD XDP needs hosts that complete their packets. The routers take turns.";
+Offloads matter more than the router: with the defaults of Linux, hosts leave checksums and segmentation to \
+their devices, and one super-packet crosses the router in place of many. METHOD XDP needs hosts that complete their packets. The routers take turns.";
 
 /// Closing text of `--help`.
 pub const EXAMPLES: &str = "Examples:
