@@ -20,7 +20,7 @@ const TRIPS: usize = 300;
 /// The duration of a stream.
 const TIME: Duration = Duration::from_millis(500);
 
-/// What the devices of hosts and router leave to each other.
+/// The work that the devices of hosts and router leave to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offloads {
     /// Checksums and segmentation, as by default.

@@ -113,7 +113,7 @@ impl Figure {
         }
     }
 
-    /// What is counted on the horizontal axis of bars.
+    /// The quantity on the horizontal axis of bars.
     pub(super) fn groups(self) -> &'static str {
         match self {
             Figure::Hpsr4 => "receiving interfaces",
@@ -149,7 +149,7 @@ impl Figure {
         }
     }
 
-    /// What else the paper states in its text about its results.
+    /// Further statements in the paper's text about its results.
     pub(super) fn remarks(self) -> &'static [&'static str] {
         match self {
             Figure::Tocs17 => &[
@@ -282,7 +282,7 @@ impl Grid {
         Some(Grid { across: (across, places), unit, series })
     }
 
-    /// What the paper states about a place on the horizontal axis: the routers with their values.
+    /// The paper's values at a place on the horizontal axis, with their routers.
     fn stated(r: &Results, place: usize) -> Vec<(&'static str, Option<f64>)> {
         let all = r.figure.map_or(&[][..], Figure::stated);
         let value = |s: &Stated| s.values.iter().find(|(x, _)| *x == place).map(|(_, v)| *v);

@@ -51,7 +51,7 @@ pub struct Redirected {
     pub arrived: u64,
 }
 
-/// What became of the packets of a trial.
+/// The fate of the packets of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     /// The generator's counts and times.

@@ -101,7 +101,7 @@ fn segment(e: &Engine, flow: Flow, input: &mut Input<'_>) -> Vec<u8> {
     s
 }
 
-/// What the IP header of a segment says: a mark, and a source route.
+/// The notes on the IP header of a segment: a mark, and a source route.
 fn notes(input: &mut Input<'_>) -> IpNotes {
     let n = input.byte();
     let options: Vec<u8> = (0..n & 31).map(|_| input.byte()).collect();

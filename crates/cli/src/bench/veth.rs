@@ -170,7 +170,7 @@ pub struct Veth {
         value_parser = clap::value_parser!(u8).range(1..=8)
     )]
     pub pairs: Vec<u8>,
-    /// What the kernel does, with which all are compared: `route` IPv4 (the default), `transfer` all frames from one device to the other
+    /// The task of the kernel, with which all are compared: `route` IPv4 (the default), `transfer` all frames from one device to the other
     /// by a filter of tc, `receive` packets and drop them, or `send` packets of its own.
     #[arg(long, value_enum, value_name = "TASK", conflicts_with = "file")]
     pub kernel: Option<Kernel>,

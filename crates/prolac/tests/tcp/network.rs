@@ -181,7 +181,7 @@ pub struct Network<'a> {
     pub along: u64,
 }
 
-/// What the host says of a packet: the constants of the module TH.
+/// The host's notes on a packet: the constants of the module TH.
 pub const MARKED: u64 = 256;
 pub const ROUTED: u64 = 512;
 

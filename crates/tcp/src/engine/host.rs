@@ -10,7 +10,7 @@ use castanet_wire::ipv4::{DONT_FRAGMENT, Ipv4Header, protocol};
 use castanet_wire::{Be16, Be32};
 use std::cell::{Cell, OnceCell, RefCell};
 
-/// What the IP header of the segment that has arrived says: the constants of the module TH, and the way back.
+/// Notes on the IP header of the segment that has arrived: the constants of the module TH, and the way back.
 pub(super) struct Noted {
     pub(super) flags: Cell<u32>,
     pub(super) back: Cell<Route>,
@@ -33,7 +33,7 @@ pub(super) struct Host {
     pub(super) cookie: Cell<Option<u32>>,
     /// Segments are not sent: a SYN is being repeated that was answered before.
     pub(super) muted: Cell<bool>,
-    /// What the IP header of the segment that has arrived says beside the addresses.
+    /// Notes on the IP header of the segment that has arrived, beside the addresses.
     pub(super) noted: Noted,
     /// The identification of the last IP packet.
     identification: Cell<u16>,

@@ -14,7 +14,7 @@ const BEYOND: u32 = 1 << 16;
 /// How long the answers to SYN cookies are waited for, in nanoseconds.
 const COOKIES_HOLD: i64 = 128_000_000_000;
 
-/// What an IP header says to the TCP beside the addresses.
+/// Notes for the TCP on an IP header, beside the addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpNotes {
     /// A router has marked it: it has met congestion (RFC 3168).

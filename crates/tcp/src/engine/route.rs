@@ -23,7 +23,7 @@ pub struct Route {
     length: usize,
 }
 
-/// What the IP options of a packet say about its route.
+/// The route of a packet, as its IP options give it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
     /// It has no source route, or a malformed one.

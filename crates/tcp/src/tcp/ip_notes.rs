@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What IP headers say to the TCP beside their addresses: marks of routers, and source routes.
+//! Notes for the TCP on IP headers, beside the addresses: marks of routers, and source routes.
 
 use crate::engine::{Arrived, IpNotes};
 use castanet_wire::ipv4::Ipv4Header;
@@ -16,7 +16,7 @@ pub(super) fn is_plain(ip: &Ipv4Header) -> bool {
     ip.version_ihl == NO_OPTIONS && ip.ecn() != CE
 }
 
-/// What a header says, of which the bytes begin with these.
+/// The notes on a header whose bytes begin with these.
 #[cold]
 pub(super) fn read(ip: &Ipv4Header, bytes: &[u8]) -> IpNotes {
     let options = bytes.get(Ipv4Header::LEN..ip.header_len()).unwrap_or_default();

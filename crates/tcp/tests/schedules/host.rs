@@ -38,7 +38,7 @@ pub trait Host {
     fn ending(&self) -> Option<Ending>;
     /// Whether the other end has acknowledged everything, and this one waits for it.
     fn is_waiting(&mut self) -> bool;
-    /// What the host itself has counted.
+    /// The counts of the host itself.
     fn counts(&self) -> Vec<(&'static str, u64)>;
     /// Checks what always holds.
     fn check(&mut self);

@@ -25,7 +25,7 @@ use watch::Tally;
 /// The number of schedules of a test.
 const SCHEDULES: u64 = 10_000;
 
-/// What must happen at least once in so many schedules, to each TCP.
+/// Events that each TCP must have at least once in so many schedules.
 const COMMON: [&str; 13] = [
     "FIN lost",
     "SACK",
@@ -41,7 +41,7 @@ const COMMON: [&str; 13] = [
     "simultaneous close",
     "window closed",
 ];
-/// What must also happen to Castanet's TCP, with either peer.
+/// Events that Castanet's TCP must have as well, with either peer.
 const OURS: [&str; 6] = [
     "numbers wrapped",
     "opened by a cookie",
@@ -50,7 +50,7 @@ const OURS: [&str; 6] = [
     "unanswered",
     "window probed",
 ];
-/// What must also happen to it against itself.
+/// Events that it must have against itself.
 const WITH_ITSELF: [&str; 5] =
     ["congestion echoed", "packet too large", "received with a mark", "simultaneous open", "window reduced"];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the network changes in packets: it takes options out of SYNs, and translates segment sizes, ports and sequence numbers.
+//! Changes of the network to packets: it takes options out of SYNs, and translates segment sizes, ports and sequence numbers.
 
 use super::schedule::Path;
 use super::segment::{MSS, SACK, Segment, for_each_option, number};

@@ -21,7 +21,7 @@ const START: i64 = 1_000 * SECOND;
 const LONGEST: i64 = 20_000 * SECOND;
 const MOST_STEPS: usize = 300_000;
 
-/// What smoltcp does wrong now and then, in the tally.
+/// Faults of smoltcp, in the tally.
 pub const STALLED: &str = "stalled";
 pub const MISSED: &str = "missed data";
 pub const SPOILT: &str = "spoilt its data";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happens in an exchange, drawn from a seed: the faults of the network, the settings of both ends, and what their users do.
+//! The course of an exchange, drawn from a seed: the faults of the network, the settings of both ends, and what their users do.
 
 use castanet_element::Random;
 use castanet_tcp::engine::Ecn;

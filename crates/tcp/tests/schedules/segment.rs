@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a packet with a TCP segment says.
+//! The fields of a packet with a TCP segment.
 
 use castanet_wire::ipv4::Ipv4Header;
 use castanet_wire::tcp::{self, TcpHeader, flag};

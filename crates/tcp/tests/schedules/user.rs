@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the user of an end does: it writes, reads, closes and aborts, as its schedule says.
+//! The user of an end: it writes, reads, closes and aborts, as its schedule says.
 
 use super::schedule::{self, Close};
 use std::fmt;

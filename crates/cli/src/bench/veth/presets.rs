@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the figures of `castanet bench veth` choose, unless an option chooses otherwise.
+//! The choices of the figures of `castanet bench veth`, which options override.
 
 use super::Veth;
 use super::routers::{Driver, Task};
@@ -15,7 +15,7 @@ pub enum Ways {
     Both,
 }
 
-/// What the kernel does.
+/// The task of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kernel {
     /// It routes IPv4.
