@@ -10,7 +10,7 @@ use castanet_graph::Graph;
 use castanet_io::device::DeviceError;
 use castanet_io::device::xdp::{
     DEFAULT_FOLDER, MapKind, MapRef, MapShape, ProgramMap, SendFailures, check_program, pin_in, run_plain,
-    run_program, take_over,
+    run_program, take_over, wait_for_programs,
 };
 use castanet_lang::Flat;
 use castanet_lang::args;
@@ -257,6 +257,9 @@ impl State {
         for (device, ..) in before.programs.iter().filter(|p| !except.contains(&p.0)) {
             // A device that is gone has no program.
             let _ = run_plain(device);
+        }
+        if except.is_empty() {
+            wait_for_programs();
         }
         before.counts()
     }

@@ -6,11 +6,11 @@ mod common;
 
 use castanet_testkit::namespace::{has_tun, inside_with_bpf, run};
 use castanet_testkit::until;
-use common::BINARY;
 use common::live_xdp::{
     add_host, came_up, ctl, detached, has_driver_xdp as has_xdp, number, router, settle,
     start_in_kernel as start,
 };
+use common::{BINARY, signal};
 use std::path::Path;
 use std::process::Command;
 
@@ -221,6 +221,35 @@ fn frames_that_a_device_does_not_send_are_drops() {
             assert_eq!(counts(), [drops + number, sent], "{cause}");
             does(cure);
             assert!(a.run("ping -c 1 -W 60 10.0.1.2").contains("1 received"));
+        }
+    });
+}
+
+#[test]
+fn packets_on_their_way_up_at_the_end_are_drops() {
+    inside_with_bpf("packets_on_their_way_up_at_the_end_are_drops", || {
+        if !has_xdp() {
+            return;
+        }
+        let a = add_host(0);
+        a.run("ip neighbour add 10.0.0.9 lladdr 02:00:00:00:00:09 dev port");
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        for _ in 0..5 {
+            // Packets come up at the queue.
+            let mut live =
+                start(&socket, &[], "from :: FromDevice(r0, SNIFFER false) -> Queue -> Unqueue -> Discard;");
+            std::thread::scope(|s| {
+                s.spawn(|| a.run("nice -n 19 ping -q -l 20000 -c 20000 -W 0.1 10.0.0.9 || true"));
+                until("packets come up", || number(&socket, "from.count") > 100);
+                signal(live.0.id(), "INT");
+                // The router checks its ledger at the end.
+                assert!(
+                    live.0.wait().unwrap().success(),
+                    "{}",
+                    std::fs::read_to_string(socket.with_extension("log")).unwrap()
+                );
+            });
         }
     });
 }

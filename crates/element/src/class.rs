@@ -136,9 +136,13 @@ pub trait Object: Lifecycle + Any + Send {
     fn newly_lost(&mut self) -> u64 {
         0
     }
+    /// Calls [`InKernel::discard_unread`], if the class can run in the kernel.
+    fn discard_unread(&mut self) -> u64 {
+        0
+    }
 }
 
-/// Data that an element shares with its code in the kernel.
+/// Data that an element shares with its code in the kernel, and what becomes of this code.
 #[derive(Clone)]
 pub enum Attached {
     /// The time of the router in nanoseconds, before tables are attached.
@@ -147,6 +151,10 @@ pub enum Attached {
     Table(u32, Arc<dyn Table>),
     /// The points at which packets come up, for an element that [receives](InKernel::receives) them.
     Points(Arc<Points>),
+    /// Nothing, for an element that receives packets: the code runs now, and no other router does. Packets are to come up.
+    Started,
+    /// Nothing, for an element that receives packets: the router has stopped, and no more packets are to come up.
+    Stopped,
 }
 
 /// A class that can also run in the kernel, with the driver XDP. It declares the flag `kernel`.
@@ -163,7 +171,7 @@ pub trait InKernel {
     fn receives(&self) -> Option<&str> {
         None
     }
-    /// Gives the element what it shares with its code in the kernel, before that code runs.
+    /// Gives the element what it shares with its code in the kernel, before that code runs. [`Attached::Started`] comes after.
     #[allow(unused_variables)]
     fn attach(&mut self, to: Attached) {}
     /// Called after `more` was added to the count `name`, because the code in the kernel has counted that much since the last
@@ -176,6 +184,11 @@ pub trait InKernel {
     }
     /// The number of packets that the kernel has lost on their way up to the element since the last call.
     fn newly_lost(&mut self) -> u64 {
+        0
+    }
+    /// Discards the packets on their way up to the element. Called when the router has stopped and the code no longer runs. Returns
+    /// their number.
+    fn discard_unread(&mut self) -> u64 {
         0
     }
 }

@@ -203,7 +203,10 @@ impl Nodes {
             let who = self.shared.declared_at(*element);
             self.shared.message(&format!("{who}: its packets are processed at user level, because {why}"));
         }
-        self.install_kernel(core, driver, programs, Points { mark, generations: Vec::new() }, true).map(drop)
+        self.install_kernel(core, driver, programs, Points { mark, generations: Vec::new() }, true)?;
+        // Clients may connect before the first turns of these elements.
+        self.attach_receivers(core, &Attached::Started);
+        Ok(())
     }
 
     /// Installs programs. `older` are the points of former programs. Returns what these have counted.
@@ -221,7 +224,7 @@ impl Nodes {
         generations.insert(0, (programs.router.generation, newest));
         let points = Points { mark, generations };
         // Elements must know the points before packets come up, and fill tables before programs look them up.
-        self.attach_points(core, &points);
+        self.attach_receivers(core, &Attached::Points(Arc::new(points.clone())));
         let counted = driver.install(&programs, anew, &mut |(element, number), table| {
             let _ = self.with(core, element, |e, cx| {
                 e.attach(Attached::Time(cx.peek()));
@@ -235,14 +238,12 @@ impl Nodes {
         Ok(counted)
     }
 
-    /// Gives the points at which packets come up to all elements that receive from a device.
-    fn attach_points(&mut self, core: &mut Core, points: &Points) {
-        let points = Arc::new(points.clone());
+    /// Attaches to all elements that receive from a device.
+    fn attach_receivers(&mut self, core: &mut Core, to: &Attached) {
         for element in 0..self.shared.graph.len() as u32 {
-            let points = points.clone();
             let _ = self.with(core, element, |e, _| {
                 if e.receives().is_some() {
-                    e.attach(Attached::Points(points));
+                    e.attach(to.clone());
                 }
             });
         }
@@ -256,19 +257,46 @@ impl Nodes {
             None => return,
         };
         self.add_new_counts(core, counts);
-        let receivers: Vec<(u32, bool)> = match &*shared.kernel.lock() {
-            Some(k) => {
-                let refused = |e| k.programs.refused.contains_key(&e);
-                k.programs.programs.iter().map(|p| (p.0, refused(p.0))).collect()
-            }
-            None => return,
-        };
-        for (element, refused) in receivers {
+        self.add_losses(core);
+    }
+
+    /// Adds the packets that the kernel has lost on their way up since the last call.
+    fn add_losses(&mut self, core: &mut Core) {
+        for (element, refused) in self.receivers() {
             let Some(Ok(lost)) = self.with(core, element, |e, _| e.newly_lost()) else { continue };
             core.count_drops(element, Reason::NoBuffer, lost);
             if refused {
                 // The program has not counted them as entered.
                 core.count_entry(element, Entry::Entered, lost);
+            }
+        }
+    }
+
+    /// The elements that receive from devices with programs, and whether the packets of each are processed at user level.
+    fn receivers(&self) -> Vec<(u32, bool)> {
+        match &*self.shared.kernel.lock() {
+            Some(k) => {
+                let refused = |e| k.programs.refused.contains_key(&e);
+                k.programs.programs.iter().map(|p| (p.0, refused(p.0))).collect()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// Ends the programs of a router that has stopped, and adds what they have counted. Packets on their way up are dropped.
+    pub(crate) fn end_kernel(&mut self, core: &mut Core) {
+        let shared = self.shared.clone();
+        // From now on the programs count packets that would come up as drops.
+        self.attach_receivers(core, &Attached::Stopped);
+        let counts = match &*shared.kernel.lock() {
+            Some(kernel) => kernel.driver.remove(),
+            None => return,
+        };
+        self.add_new_counts(core, counts);
+        self.add_losses(core);
+        for (element, _) in self.receivers() {
+            if let Some(Ok(unread)) = self.with(core, element, |e, _| e.discard_unread()) {
+                core.count_drops(element, Reason::Stopped, unread);
             }
         }
     }
@@ -468,7 +496,7 @@ pub(crate) fn hand_over(old: &mut Assembly, new: &mut Assembly, pairs: &Pairs) {
         Ok(counted) => counted,
         Err(why) => {
             new.shared.message(&format!("the whole router runs at user level, not in the kernel: {why}"));
-            w.nodes.attach_points(&mut w.core, &older);
+            w.nodes.attach_receivers(&mut w.core, &Attached::Points(Arc::new(older)));
             driver.remove()
         }
     };

@@ -131,7 +131,9 @@ impl Router {
             Ok(())
         });
         running.slot.close();
-        self.add_kernel_counts();
+        for w in &mut self.assembly.workers {
+            w.nodes.end_kernel(&mut w.core);
+        }
         // In debug builds, check the ledger, so that every test notices a class that counts wrongly. After a panic, the
         // check is not possible, because the packets of the element that panicked cannot be counted.
         if cfg!(debug_assertions) && result.is_ok() && running.panics() == 0 {
@@ -168,13 +170,6 @@ impl Router {
         match self.assembly.workers.as_mut_slice() {
             [w] => w.nodes.start_kernel(&mut w.core, driver),
             _ => Err("the driver xdp needs a router with one worker".into()),
-        }
-    }
-
-    /// Adds what the kernel has counted up to now to the counts of the elements.
-    fn add_kernel_counts(&mut self) {
-        for w in &mut self.assembly.workers {
-            w.nodes.add_kernel_counts(&mut w.core);
         }
     }
 

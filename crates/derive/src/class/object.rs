@@ -71,6 +71,9 @@ pub fn object_impl(ident: &Ident, parts: &Parts<'_>, kernel: bool) -> TokenStrea
             fn newly_lost(&mut self) -> u64 {
                 ::castanet_element::InKernel::newly_lost(&mut #own)
             }
+            fn discard_unread(&mut self) -> u64 {
+                ::castanet_element::InKernel::discard_unread(&mut #own)
+            }
         }
     });
     let (read_args, write_args) = args_access(parts);

@@ -221,6 +221,9 @@ impl<T: Inner + ?Sized + 'static, W: Wrap> Object for Wrapped<T, W> {
     fn newly_lost(&mut self) -> u64 {
         self.wrap.call(|| self.inner.newly_lost())
     }
+    fn discard_unread(&mut self) -> u64 {
+        self.wrap.call(|| self.inner.discard_unread())
+    }
 }
 
 impl<T: Inner + ?Sized + 'static, W: Wrap> Lifecycle for Wrapped<T, W> {

@@ -89,6 +89,12 @@ pub fn come_up(points: &Points, batch: &mut Batch, cx: &mut Cx<'_>) {
     }
 }
 
+/// Whether a received packet, which begins with [`LONGEST`] bytes before its frame, was counted by the program.
+pub fn is_counted(points: &Points, p: &Packet) -> bool {
+    let found = |(before, frame)| !matches!(points.find(before, frame), Found::Nothing);
+    p.data().split_at_checked(LONGEST).is_some_and(found)
+}
+
 /// Cancels the receiver's count of a frame, because the program in the kernel has counted it: adding the largest number wraps
 /// around to one less.
 fn counted_by_program(cx: &mut Cx<'_>) {

@@ -179,7 +179,7 @@ impl InKernel for AverageCounter {
                 self.words = Some(words);
                 self.set_span(span, now);
             }
-            Attached::Points(_) => {}
+            Attached::Points(_) | Attached::Started | Attached::Stopped => {}
         }
     }
 }

@@ -124,7 +124,7 @@ impl<A: BandArgs> InKernel for Bands<A> {
         match to {
             Attached::Time(now) => self.attached = now,
             Attached::Table(_, words) => self.meter.share(words, self.attached),
-            Attached::Points(_) => {}
+            Attached::Points(_) | Attached::Started | Attached::Stopped => {}
         }
     }
 }

@@ -162,14 +162,14 @@ impl Client {
         let number = number.parse().map_err(|_| DeviceError::from_errno(name, doing, Errno::BADMSG))?;
         Ok((number, mode))
     }
-    /// Makes the frames of a queue go to a socket. `attachment` and `socket` are numbers of this process's attachment and
-    /// socket.
+    /// Makes the frames of a queue go to a socket; if `None`, to no socket any more. `attachment` and `socket` are numbers of this
+    /// process's attachment and socket.
     pub(crate) fn start(
         &self,
         name: &str,
         attachment: u32,
         queue: u32,
-        socket: u32,
+        socket: Option<u32>,
     ) -> Result<(), DeviceError> {
         let request = Request::XdpStart { attachment, queue, socket };
         self.ask(name, "pass frames to an AF_XDP socket", &request).map(drop)

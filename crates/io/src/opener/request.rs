@@ -27,8 +27,8 @@ pub enum Request {
     XdpSocket { device: String },
     /// Attach the XDP program that passes the frames of a device to AF_XDP sockets.
     XdpAttach { device: String, queues: u32 },
-    /// Make the frames of a queue go to a socket.
-    XdpStart { attachment: u32, queue: u32, socket: u32 },
+    /// Make the frames of a queue go to a socket; if `None`, to no socket any more.
+    XdpStart { attachment: u32, queue: u32, socket: Option<u32> },
     /// End an attachment, or close a descriptor of an AF_XDP socket.
     XdpForget { number: u32 },
     /// Make a map for the programs of devices, of which `device` is one.
@@ -142,6 +142,7 @@ impl Request {
             Request::XdpSocket { device } => format!("xdp-socket {}", name(device)),
             Request::XdpAttach { device, queues } => format!("xdp-attach {} {queues}", name(device)),
             Request::XdpStart { attachment, queue, socket } => {
+                let socket = socket.map_or("-".into(), |n| n.to_string());
                 format!("xdp-start {attachment} {queue} {socket}")
             }
             Request::XdpForget { number } => format!("xdp-forget {number}"),
@@ -181,7 +182,7 @@ impl Request {
             ["xdp-start", a, q, s] => Request::XdpStart {
                 attachment: a.parse().ok()?,
                 queue: q.parse().ok()?,
-                socket: s.parse().ok()?,
+                socket: if s == "-" { None } else { Some(s.parse().ok()?) },
             },
             ["xdp-pin", map, devices] => {
                 Request::XdpPin { map: map.parse().ok()?, devices: devices.parse().ok()? }

@@ -218,8 +218,9 @@ impl Opener {
                 Ok((format!("{number} {mode}"), Given::Nothing))
             }
             Request::XdpStart { attachment, queue, socket } => {
-                let found = self.attachments.get(attachment).zip(self.sockets.get(socket));
-                let done = found.ok_or(Errno::BADF).and_then(|(a, s)| a.set(*queue, s.as_fd()));
+                let socket = socket.map(|n| self.sockets.get(&n).ok_or(Errno::BADF)).transpose();
+                let found = self.attachments.get(attachment).ok_or(Errno::BADF);
+                let done = found.and_then(|a| a.set(*queue, socket?.map(AsFd::as_fd)));
                 done.map(nothing).map_err(|e| DeviceError::from_errno("devices", "pass frames", e))
             }
             Request::XdpPin { map, devices } => {

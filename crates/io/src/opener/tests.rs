@@ -28,7 +28,8 @@ fn all() -> Vec<Request> {
         Request::Lower { number: 7 },
         Request::XdpSocket { device: device() },
         Request::XdpAttach { device: device(), queues: 4 },
-        Request::XdpStart { attachment: 1, queue: 2, socket: 3 },
+        Request::XdpStart { attachment: 1, queue: 2, socket: Some(3) },
+        Request::XdpStart { attachment: 1, queue: 2, socket: None },
         Request::XdpForget { number: 9 },
         Request::XdpPin { map: 3, devices: 2 },
         Request::XdpUnpin,
@@ -126,7 +127,8 @@ fn later_configurations_get_no_more_than_the_listed_devices() {
     assert!(matches!(client.host_port("other"), Err(DeviceError::Refused { .. })));
     assert!(matches!(client.host_port("listed"), Err(DeviceError::Missing { .. })));
     // Numbers of nothing.
-    assert!(client.start("listed", 1, 0, 2).is_err());
+    assert!(client.start("listed", 1, 0, Some(2)).is_err());
+    assert!(client.start("listed", 1, 0, None).is_err());
     client.forget("listed", 7).unwrap();
     assert!(client.pin("listed", 7, 1).is_err());
     client.unpin().unwrap();

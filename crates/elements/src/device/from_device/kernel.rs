@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! FromDevice in the kernel, and the packets that come up from there.
 
-use super::FromDevice;
-use crate::device::come_up::receive;
+use super::{FromDevice, Open, Source};
+use crate::device::come_up::{is_counted, receive};
 use castanet_element::Attached;
+use castanet_element::kernel::handover::LONGEST;
 use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 
@@ -22,14 +23,38 @@ impl InKernel for FromDevice {
         Ok(())
     }
     fn attach(&mut self, to: Attached) {
-        if let Attached::Points(points) = to {
-            self.points = Some(points);
+        match to {
+            Attached::Points(points) => self.points = Some(points),
+            Attached::Started | Attached::Stopped => {
+                if let Some(Open { source: Source::Xdp(receiver), .. }) = &mut self.open {
+                    // The first turn tries to start again, and reports the error.
+                    let _ = if matches!(to, Attached::Started) { receiver.start() } else { receiver.stop() };
+                }
+            }
+            Attached::Time(_) | Attached::Table(..) => {}
         }
     }
     fn newly_lost(&mut self) -> u64 {
         let now = self.all_drops();
         let before = std::mem::replace(&mut self.counted_drops, now);
         now.saturating_sub(before)
+    }
+    fn discard_unread(&mut self) -> u64 {
+        let (Some(points), Some(Open { source: Source::Xdp(receiver), .. })) = (&self.points, &mut self.open)
+        else {
+            return 0;
+        };
+        let mut unread = 0;
+        receiver.set_lead(LONGEST);
+        // Nothing comes any more, so there are at most as many frames as can wait. One call may return only some of them.
+        let mut most = receiver.slots();
+        while most > 0 {
+            let n = receiver.receive(most, |frame| {
+                unread += u64::from(frame.is_ok_and(|p| is_counted(points, &p)));
+            });
+            most = if n == 0 { 0 } else { most.saturating_sub(n) };
+        }
+        unread
     }
     fn receives(&self) -> Option<&str> {
         self.args.is_xdp().then_some(self.args.devname.0.as_str())

@@ -2,12 +2,13 @@
 //! Maps of compiled programs: counters, devices, and tables.
 #![allow(unsafe_code)]
 
-use super::{ElementAttributes, MAP_CREATE, MAP_LOOKUP_ELEM, MAP_UPDATE_ELEM, MapAttributes, bpf};
+use super::{
+    ElementAttributes, MAP_CREATE, MAP_DELETE_ELEM, MAP_LOOKUP_ELEM, MAP_UPDATE_ELEM, MapAttributes, bpf,
+};
 use castanet_kernel::TableKind;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-const MAP_DELETE_ELEM: libc::c_int = 3;
 const MAP_GET_NEXT_KEY: libc::c_int = 4;
 /// Flag of a map: entries get memory when they are made, not when the map is.
 const NO_PREALLOC: u32 = 1;

@@ -26,6 +26,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 const MAP_CREATE: libc::c_int = 0;
 const MAP_LOOKUP_ELEM: libc::c_int = 1;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
+const MAP_DELETE_ELEM: libc::c_int = 3;
 const PROG_LOAD: libc::c_int = 5;
 const PROG_TEST_RUN: libc::c_int = 10;
 const PROG_GET_FD_BY_ID: libc::c_int = 13;
@@ -238,6 +239,16 @@ impl SocketMap {
         // SAFETY: the map was made for keys and values of four bytes. The command reads both, and they live during the
         // call.
         unsafe { bpf(MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
+    }
+    /// Removes the socket of a queue, if there is one.
+    pub fn remove(&self, queue: u32) -> Result<(), Errno> {
+        let mut attributes =
+            ElementAttributes { map: self.number(), key: address(&queue), ..Default::default() };
+        // SAFETY: the map was made for keys of four bytes. The command reads the key, which lives during the call.
+        match unsafe { bpf(MAP_DELETE_ELEM, &mut attributes) } {
+            Ok(_) | Err(Errno::NOENT) => Ok(()),
+            Err(e) => Err(e),
+        }
     }
 }
 

@@ -34,6 +34,7 @@ pub use program::{
 };
 pub use receiver::{LostFrame, XdpReceiver};
 pub use sender::XdpSender;
+pub use steering::wait_for_programs;
 pub(crate) use steering::{ATTACH, Attachment, mode_of};
 pub use verifier::Refusal;
 

@@ -136,6 +136,16 @@ impl XdpReceiver {
         Ok(())
     }
 
+    /// Makes the frames of the device go to no socket any more: the program treats them as those of a device without sockets.
+    /// Frames that have come can be received.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn stop(&mut self) -> Result<(), DeviceError> {
+        self.started = false;
+        self.queues.iter().try_for_each(|q| self.steering.stop(q.port.queue()))
+    }
+
     /// Makes the data of received packets begin this number of bytes before the frame: the metadata of programs. At most
     /// 256.
     #[inline]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The XDP program that passes the frames of a device to AF_XDP sockets.
+#![allow(unsafe_code)]
 
 use super::pins::{self, DEFAULT_FOLDER, PinnedLink};
 use super::registry::Registry;
@@ -127,9 +128,12 @@ impl Attachment {
     pub fn sockets(&self) -> BorrowedFd<'_> {
         self.map.fd()
     }
-    /// Makes the frames of a queue go to a socket.
-    pub fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), Errno> {
-        self.map.set(queue, socket)
+    /// Makes the frames of a queue go to a socket; if `None`, to no socket any more.
+    pub fn set(&self, queue: u32, socket: Option<BorrowedFd<'_>>) -> Result<(), Errno> {
+        match socket {
+            Some(socket) => self.map.set(queue, socket),
+            None => self.map.remove(queue),
+        }
     }
 }
 
@@ -191,15 +195,33 @@ impl Steering {
     pub fn start(&self, queue: u32, socket: BorrowedFd<'_>, number: Option<u32>) -> Result<(), DeviceError> {
         match (&self.means, opener::client(), number) {
             (Means::Own(attachment), ..) => attachment
-                .set(queue, socket)
+                .set(queue, Some(socket))
                 .map_err(|e| DeviceError::from_errno(&self.name, "pass frames to an AF_XDP socket", e)),
             (Means::Kept(attachment), Some(opener), Some(number)) => {
-                opener.start(&self.name, *attachment, queue, number)
+                opener.start(&self.name, *attachment, queue, Some(number))
             }
             // A socket that this process opened itself, before it had the other process.
             (Means::Kept(_), ..) => Err(DeviceError::from_errno(&self.name, ATTACH, Errno::BADF)),
         }
     }
+    /// Makes the frames of a queue go to no socket any more. Some may still be on their way ([`wait_for_programs`]).
+    pub fn stop(&self, queue: u32) -> Result<(), DeviceError> {
+        let failed = |e| DeviceError::from_errno(&self.name, "pass no more frames to an AF_XDP socket", e);
+        match (&self.means, opener::client()) {
+            (Means::Own(attachment), _) => attachment.set(queue, None).map_err(failed),
+            (Means::Kept(attachment), Some(opener)) => opener.start(&self.name, *attachment, queue, None),
+            (Means::Kept(_), None) => Err(failed(Errno::BADF)),
+        }
+    }
+}
+
+/// Waits until all programs have finished the frames that they process: what they count and pass on is complete then, if they
+/// were replaced before. Returns at once if the kernel cannot tell.
+pub fn wait_for_programs() {
+    // This command of membarrier(2) waits for a grace period of RCU, and devices run programs in read-side sections.
+    const GLOBAL: libc::c_int = 1;
+    // SAFETY: the call has no pointers, and changes nothing.
+    let _ = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
 }
 
 /// Where the program of this process runs for a device; `None` if it has none.
