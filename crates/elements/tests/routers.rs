@@ -116,3 +116,49 @@ fn a_clipboard_sees_packets_one_by_one() {
         assert_eq!(number(&mut run(&text, batch).0, "c", "count"), want, "batch {batch}");
     }
 }
+
+#[test]
+fn early_drops_are_the_same_in_batches() {
+    let policies = [
+        "RED(2, 9, 0.6, STABILITY 1)",
+        "RED(3, 6, 0.3, STABILITY 2, GENTLE false)",
+        "AdaptiveRED(8, 0.4, STABILITY 1)",
+        "PI(200, 0.02, 0.015, 5, STABILITY 1)",
+    ];
+    for (policy, queue) in
+        policies.iter().flat_map(|p| ["Queue(9)", "Queue(40)", "FrontDropQueue(9)"].map(|q| (p, q)))
+    {
+        // Bursts of 16 packets arrive every 5 ms, and 8 packets are sent in this time.
+        let text = format!(
+            "RandomSource(4, LIMIT 3000) -> Queue(3000) -> TimedUnqueue(0.005, 16) -> policy :: {policy} -> queue :: {queue}
+                -> RatedUnqueue(1600) -> Print(MAXLENGTH 4) -> Discard;
+             DriverManager(wait 3s, stop);"
+        );
+        let [one, many] = [1, 32].map(|batch| {
+            let (mut r, log) = run(&text, batch);
+            (number(&mut r, "policy", "drops"), number(&mut r, "queue", "drops"), log)
+        });
+        assert!((200..2000).contains(&one.0), "{policy}, {queue}: {} drops", one.0);
+        assert_eq!(one, many, "{policy}, {queue}");
+    }
+}
+
+#[test]
+fn early_drops_allow_batches_before_their_queue() {
+    // Packets of two lengths come by two ways. If they move one at a time, their lengths alternate at the queue.
+    let alternate = |policy: &str, between: &str| {
+        let text = format!(
+            "InfiniteSource(LENGTH 60, LIMIT 4, BURST 4) -> t :: Tee -> Truncate(20) -> policy :: {policy};
+             t [1] -> policy -> {between} queue :: Queue -> Unqueue -> Print(MAXLENGTH 0) -> Discard;
+             DriverManager(wait 1s, stop);"
+        );
+        let (_, log) = run(&text, 32);
+        assert_eq!(log.len(), 8, "{log:?}");
+        log.windows(2).filter(|pair| pair[0] != pair[1]).count() > 1
+    };
+    for policy in ["RED(1000, 2000, 0.1", "AdaptiveRED(1000, 0.1", "PI(170, 0.1, 0.1, 1000"] {
+        assert!(!alternate(&format!("{policy})"), ""), "{policy}");
+        assert!(alternate(&format!("{policy}, QUEUES queue)"), ""), "{policy}");
+        assert!(alternate(&format!("{policy})"), "Null ->"), "{policy}");
+    }
+}

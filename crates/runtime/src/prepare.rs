@@ -20,8 +20,9 @@ use castanet_graph::offload;
 use castanet_graph::placement::Placement;
 use castanet_graph::quanta::{Quanta, quanta};
 use castanet_graph::{Graph, PortKind};
+use castanet_lang::flat::PortRef;
 use castanet_lang::{Diagnostic, Sources, Span};
-use castanet_spec::{Effects, Names, Origin};
+use castanet_spec::{Capability, Effects, Names, Origin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::Receiver;
@@ -102,6 +103,16 @@ pub(crate) struct Site<'a> {
     pub replica: (usize, usize),
 }
 
+/// Whether element `e` has one output, which leads directly to a queue that gets packets from nowhere else.
+fn is_before_queue(graph: &Graph, e: usize) -> bool {
+    let alone = |to: &PortRef| graph.inputs(to.element) == 1 && graph.upstream(*to).len() == 1;
+    let stores = |to: &PortRef| graph.spec(to.element).is_some_and(|s| s.has(Capability::Storage));
+    match graph.downstream(PortRef { element: e, port: 0 }) {
+        [to] => graph.outputs(e) == 1 && alone(to) && stores(to),
+        _ => false,
+    }
+}
+
 /// Builds element `e` from the configuration string `config`. The second return value holds the warnings.
 pub(crate) fn build_one(
     site: &Site<'_>,
@@ -132,6 +143,7 @@ pub(crate) fn build_one(
         outputs: graph.outputs(e),
         input_push: &input_push,
         output_push: &output_push,
+        before_queue: def.spec.effects.contains(Effects::LOOKS) && is_before_queue(graph, e),
         seed,
         replica,
         warnings: Vec::new(),

@@ -70,6 +70,8 @@ pub struct Early<A> {
     lengths: Lengths,
     settings: Settings,
     pulled: bool,
+    /// Whether the queue to measure comes next.
+    before_queue: bool,
     random: Random,
 }
 
@@ -219,9 +221,7 @@ impl<A: EarlyArgs> Lifecycle for Early<A> {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // Each decision needs the true queue lengths. Pulled packets are pulled one by one in any case. Pushed packets
-        // must not arrive in batches: the declared effects prevent that.
-        if self.pulled { Effects::empty() } else { declared }
+        policy::effects(declared, self.pulled, self.before_queue)
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         let (new, old) = (&self.state, &old.state);
@@ -256,7 +256,8 @@ impl<A: EarlyArgs> Engine for Early<A> {
         let random = cx.random_of_replica();
         let (lengths, pulled) = (Lengths::default(), !cx.is_push_input(0));
         let drops = state.drops.clone();
-        Ok(Early { args, drops, state, lengths, settings, pulled, random })
+        let before_queue = cx.before_queue && settings.averaging.queues.is_none();
+        Ok(Early { args, drops, state, lengths, settings, pulled, before_queue, random })
     }
     fn args(&mut self) -> &mut A {
         &mut self.args
@@ -267,10 +268,10 @@ impl<A: EarlyArgs> Policy for Early<A> {
     /// Draws one random number for each drop, so that the gaps between drops are uniformly distributed (Floyd and
     /// Jacobson 1993, section 7 and figure 17).
     #[inline]
-    fn refuses(&mut self, cx: &mut Cx<'_>) -> bool {
+    fn refuses(&mut self, ahead: usize, cx: &mut Cx<'_>) -> bool {
         // Time affects the average only in steps of 20 ms, so no exact time is needed.
         let now = cx.recent();
-        let average = self.state.average.update(self.lengths.total(), self.pulled, now);
+        let average = self.state.average.update(self.lengths.total_after(ahead), self.pulled, now);
         if A::ADAPTS {
             self.adapt(average, now);
         }

@@ -61,6 +61,18 @@ impl Lengths {
         usize::try_from(sum.cast_signed()).unwrap_or(0)
     }
 
+    /// The number of packets in all queues together, after `more` packets have been pushed to them. If it is not 0, there is only one
+    /// queue.
+    #[inline]
+    pub(super) fn total_after(&self, more: usize) -> usize {
+        let total = self.total();
+        match &*self.0 {
+            // A full queue stays full: it drops these packets, or others in their place.
+            [(_, gauge)] if more > 0 => total.saturating_add(more).min(gauge.capacity().max(total)),
+            _ => total,
+        }
+    }
+
     /// Returns the names of the queues, separated by `end`.
     pub(super) fn names(&self, end: &str, cx: &mut Cx<'_>) -> String {
         let name = |e: u32| cx.elements().get(e as usize).map_or("", |i| i.name.as_str());
@@ -88,6 +100,20 @@ mod tests {
             b.set(m);
             assert_eq!(both.total(), want);
         }
+    }
+
+    #[test]
+    fn a_queue_does_not_grow_above_its_capacity() {
+        let gauge = Gauge::default();
+        gauge.set_capacity(5);
+        let one = Lengths(vec![(1, gauge.clone())]);
+        for (packets, more, want) in
+            [(0, 0, 0), (3, 0, 3), (3, 2, 5), (3, 3, 5), (5, 1, 5), (7, 1, 7), (0, usize::MAX, 5)]
+        {
+            gauge.set(packets);
+            assert_eq!(one.total_after(more), want, "{packets} and {more}");
+        }
+        assert_eq!(Lengths::default().total_after(3), 0);
     }
 
     #[test]

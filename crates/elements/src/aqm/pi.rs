@@ -89,6 +89,8 @@ struct Controller {
     lengths: Lengths,
     target: f64,
     pulled: bool,
+    /// Whether the queue to measure comes next.
+    before_queue: bool,
     random: Random,
 }
 
@@ -121,11 +123,19 @@ impl Build for Pi {
         // same moments.
         let random = cx.random_of_replica();
         let pulled = !cx.is_push_input(0);
+        let before_queue = cx.before_queue && args.queues.is_none();
         let drops = state.drops.clone();
         Ok(Pi {
             args,
             drops,
-            controller: Controller { state, lengths: Lengths::default(), target, pulled, random },
+            controller: Controller {
+                state,
+                lengths: Lengths::default(),
+                target,
+                pulled,
+                before_queue,
+                random,
+            },
         })
     }
 }
@@ -156,10 +166,10 @@ impl Controller {
 
 impl Policy for Controller {
     #[inline]
-    fn refuses(&mut self, cx: &mut Cx<'_>) -> bool {
+    fn refuses(&mut self, ahead: usize, cx: &mut Cx<'_>) -> bool {
         let s = &self.state;
         let now = cx.recent();
-        s.average.update(self.lengths.total(), self.pulled, now);
+        s.average.update(self.lengths.total_after(ahead), self.pulled, now);
         if s.resting.load(Relaxed) && s.resting.swap(false, Relaxed) {
             self.rearm(now, cx);
         }
@@ -266,9 +276,7 @@ impl Lifecycle for Pi {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // Each decision needs the true queue lengths. Pulled packets are pulled one by one in any case. Pushed packets
-        // must not arrive in batches: the declared effects prevent that.
-        if self.controller.pulled { Effects::empty() } else { declared }
+        policy::effects(declared, self.controller.pulled, self.controller.before_queue)
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let (new, old) = (&self.controller.state, &old.controller.state);

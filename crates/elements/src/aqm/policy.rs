@@ -5,21 +5,35 @@ use castanet_element::prelude::*;
 
 /// Decides for each packet, in order, whether it is dropped.
 pub(super) trait Policy {
-    /// Returns whether the next packet is to be dropped, and counts the drop.
-    fn refuses(&mut self, cx: &mut Cx<'_>) -> bool;
+    /// Returns whether the next packet is to be dropped, and counts the drop. `ahead` packets that were not dropped are on their way
+    /// to the queue.
+    fn refuses(&mut self, ahead: usize, cx: &mut Cx<'_>) -> bool;
+}
+
+/// The effects of a policy with these declared effects. Each decision needs the true lengths of queues, so pushed packets must not
+/// come in batches (the declared effects prevent that), unless the lengths that they will find are known. Pulled packets are pulled one by
+/// one in any case.
+pub(super) fn effects(declared: Effects, pulled: bool, before_queue: bool) -> Effects {
+    if pulled || before_queue { Effects::empty() } else { declared }
 }
 
 /// Pushes packets through a policy.
 pub(super) fn push(policy: &mut impl Policy, batch: &mut Batch, cx: &mut Cx<'_>) {
+    let mut ahead = 0;
     for p in batch.drain() {
-        push_one(policy, p, cx);
+        if policy.refuses(ahead, cx) {
+            cx.emit_or(1, p, Reason::EarlyDrop);
+        } else {
+            ahead += 1;
+            cx.emit(0, p);
+        }
     }
 }
 
 /// Pushes a packet through a policy.
 #[inline]
 pub(super) fn push_one(policy: &mut impl Policy, p: Packet, cx: &mut Cx<'_>) {
-    if policy.refuses(cx) {
+    if policy.refuses(0, cx) {
         cx.emit_or(1, p, Reason::EarlyDrop);
     } else {
         cx.emit(0, p);
@@ -39,7 +53,7 @@ pub(super) fn pull(policy: &mut impl Policy, max: usize, into: &mut Batch, cx: &
 #[inline]
 pub(super) fn pull_one(policy: &mut impl Policy, cx: &mut Cx<'_>) -> Option<Packet> {
     cx.pull_until(0, |p, cx| {
-        if !policy.refuses(cx) {
+        if !policy.refuses(0, cx) {
             return Some(p);
         }
         cx.emit_or(1, p, Reason::EarlyDrop);

@@ -129,6 +129,7 @@ impl Store {
         let note = |c: Capability| self.class.has(c).then(|| cx.note(c)).flatten();
         (self.empty, self.full) = (note(Capability::EmptyNotifier), note(Capability::FullNotifier));
         self.gauge = cx.gauge();
+        self.gauge.set_capacity(self.capacity());
         if let (Some(full), Packets::Shared(s)) = (self.full, &self.packets) {
             cx.measure(full, s.clone());
         }

@@ -18,6 +18,7 @@ impl Store {
         };
         let surplus = surplus.map_err(|e| no_memory(capacity, &e))?;
         self.measure(surplus.len());
+        self.gauge.set_capacity(room);
         for p in surplus {
             cx.drop(p, Reason::Cleared);
         }
