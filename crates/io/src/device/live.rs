@@ -5,11 +5,12 @@
 //! program repeatedly (`BPF_PROG_TEST_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`), without a system call, copy or
 //! allocation per frame.
 
-use super::bpf::{Operation, Program, Shared};
+use super::bpf::{Map, MapKind, MapShape, Operation, Program, Shared};
 use super::error::{DeviceError, wanted};
 use super::facts;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -61,6 +62,8 @@ pub struct LiveSender {
     name: String,
     frame: Vec<u8>,
     pace: Shared<Pace>,
+    /// The devices of the program, by their turn. A redirection by a map looks up no interface index.
+    _devices: Map,
     program: Program,
 }
 
@@ -80,8 +83,8 @@ impl LiveSender {
     /// # Errors
     /// As for [`LiveSender::open`], for any of the devices.
     pub fn open_several(frames: Vec<(String, LiveFrame)>) -> Result<LiveSender, DeviceError> {
-        let named = frames.iter().map(|(name, frame)| Ok((facts::index(name)?, frame)));
-        let all = named.collect::<Result<Vec<_>, DeviceError>>()?;
+        let indices = frames.iter().map(|(name, _)| facts::index(name)).collect::<Result<Vec<_>, _>>()?;
+        let all: Vec<&LiveFrame> = frames.iter().map(|(_, frame)| frame).collect();
         let name = frames.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
         let name = name.as_str();
         let failed = |errno| match errno {
@@ -96,7 +99,9 @@ impl LiveSender {
             errno => DeviceError::from_errno(name, "send live frames", errno),
         };
         let pace = Shared::new().map_err(failed)?;
-        let operations = program(&all, pace.number()).ok_or_else(|| DeviceError::Invalid {
+        let devices = devices(&indices).map_err(failed)?;
+        let maps = [pace.number(), devices.fd().as_raw_fd()];
+        let operations = program(&all, maps).ok_or_else(|| DeviceError::Invalid {
             name: name.to_owned(),
             what: "no such live frames".into(),
         })?;
@@ -105,7 +110,7 @@ impl LiveSender {
         pace.set(&Pace { next: u64::MAX, ..Pace::default() }).map_err(failed)?;
         let frame = frames.first().map(|(_, frame)| frame.bytes.clone()).unwrap_or_default();
         program.run_once(&frame).map_err(failed)?;
-        Ok(LiveSender { name: name.to_owned(), frame, pace, program })
+        Ok(LiveSender { name: name.to_owned(), frame, pace, _devices: devices, program })
     }
 
     /// The names of the devices.
@@ -155,6 +160,16 @@ impl LiveSender {
     }
 }
 
+/// A map with the devices of these interface indices.
+fn devices(indices: &[u32]) -> Result<Map, Errno> {
+    let entries = u32::try_from(indices.len().max(1)).map_err(|_| Errno::INVAL)?;
+    let map = Map::new(MapShape { kind: MapKind::Devices, key: 4, value: 4, entries })?;
+    for (turn, index) in (0u32..).zip(indices) {
+        map.set(&turn.to_ne_bytes(), &index.to_ne_bytes())?;
+    }
+    Ok(map)
+}
+
 /// The monotonic clock, in nanoseconds.
 fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
@@ -164,7 +179,7 @@ fn now() -> u64 {
 // Registers: 0 holds results, 1 to 5 hold arguments, and calls preserve 6 to 9.
 const OUT: u8 = 0;
 const NOW: u8 = 0;
-const ARGUMENT: [u8; 2] = [1, 2];
+const ARGUMENT: [u8; 3] = [1, 2, 3];
 const SPARE: u8 = 1;
 const DATA: u8 = 2;
 const END: u8 = 3;
@@ -199,9 +214,10 @@ const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 
 const KTIME_GET_NS: i32 = 5;
-const REDIRECT: i32 = 23;
+const REDIRECT_MAP: i32 = 51;
 const XDP_DROP: i32 = 1;
-/// Marks a 64-bit immediate as the address of a map's value.
+/// Marks a 64-bit immediate as a map, or as the address of a map's value.
+const MAP: u8 = 1;
 const MAP_VALUE: u8 = 2;
 
 #[derive(Default)]
@@ -235,10 +251,11 @@ impl Assembler {
 
 /// Returns the XDP program, or `None` if the length of a frame or an offset is invalid, or the frames do not go together. The program
 /// drops a frame that is not due yet. If a frame is due, the program writes the headers into the frame, counts the frame and
-/// redirects it to the device whose turn it is. `frames` has the devices with their frames.
-fn program(frames: &[(u32, &LiveFrame)], map: i32) -> Option<Vec<Operation>> {
-    let (_, first) = frames.first()?;
-    let valid = |(_, f): &(u32, &LiveFrame)| {
+/// redirects it to the device whose turn it is. `frames` has the frame of each device. The maps are that of the pace, and that of the
+/// devices.
+fn program(frames: &[&LiveFrame], [pace, devices]: [i32; 2]) -> Option<Vec<Operation>> {
+    let first = frames.first()?;
+    let valid = |f: &&LiveFrame| {
         LENGTHS.contains(&f.bytes.len())
             && f.flow.iter().all(|b| usize::from(*b) < *LENGTHS.start())
             && (f.flow, f.bytes.len()) == (first.flow, first.bytes.len())
@@ -249,7 +266,7 @@ fn program(frames: &[(u32, &LiveFrame)], map: i32) -> Option<Vec<Operation>> {
     let several = i32::try_from(frames.len()).ok().filter(|n| *n > 1);
     let mut a = Assembler::default();
     a.put(MOVE, CONTEXT, 1, 0, 0);
-    a.wide(PACE, MAP_VALUE, u64::from(map.unsigned_abs()));
+    a.wide(PACE, MAP_VALUE, u64::from(pace.unsigned_abs()));
     // As fast as possible, without reading the clock, if `next` is 0.
     a.put(LOAD64, DATA, PACE, 0, 0);
     let at_once = a.jump(IF_NUMBER, DATA, 0);
@@ -279,14 +296,13 @@ fn program(frames: &[(u32, &LiveFrame)], map: i32) -> Option<Vec<Operation>> {
         a.put(DIVIDE_NUMBER, COUNT, 0, 0, n);
     }
     let mut written = Vec::new();
-    for (turn, (device, frame)) in (0i32..).zip(frames) {
+    for (turn, frame) in (0i32..).zip(frames) {
         // The last device needs no test.
         let other = several.filter(|n| turn + 1 < *n).map(|_| a.jump_unless(TURN, turn));
         for (i, word) in frame.bytes.get(..HEADERS)?.as_chunks::<8>().0.iter().enumerate() {
             a.wide(WORD, 0, u64::from_ne_bytes(*word));
             a.put(STORE64, DATA, WORD, i16::try_from(8 * i).ok()?, 0);
         }
-        a.put(SET, ARGUMENT[0], 0, 0, i32::try_from(*device).ok()?);
         if let Some(other) = other {
             written.push(a.jump(GO, 0, 0));
             a.land(other)?;
@@ -300,8 +316,14 @@ fn program(frames: &[(u32, &LiveFrame)], map: i32) -> Option<Vec<Operation>> {
     a.put(STORE8, DATA, COUNT, up, 0);
     a.put(XOR_NUMBER, COUNT, 0, 0, i32::from(LIVE_FLOWS - 1));
     a.put(STORE8, DATA, COUNT, down, 0);
-    a.put(SET, ARGUMENT[1], 0, 0, 0);
-    a.put(CALL, 0, 0, 0, REDIRECT);
+    a.wide(ARGUMENT[0], MAP, u64::from(devices.unsigned_abs()));
+    match several {
+        Some(_) => a.put(MOVE, ARGUMENT[1], TURN, 0, 0),
+        None => a.put(SET, ARGUMENT[1], 0, 0, 0),
+    }
+    // The frame is dropped if there is no such device any more.
+    a.put(SET, ARGUMENT[2], 0, 0, XDP_DROP);
+    a.put(CALL, 0, 0, 0, REDIRECT_MAP);
     a.put(EXIT, 0, 0, 0, 0);
     a.land(early)?;
     a.land(short)?;
@@ -321,7 +343,7 @@ mod tests {
 
     #[test]
     fn programs_end_and_jump_to_their_end() {
-        let all = program(&[(7, &frame(60))], 3).unwrap();
+        let all = program(&[&frame(60)], [3, 4]).unwrap();
         let n = all.len();
         let jumps: Vec<usize> = all
             .iter()
@@ -350,10 +372,10 @@ mod tests {
         let frames = [7, 8, 9].map(|device| {
             let mut frame = frame(60);
             frame.bytes[0] = device;
-            (u32::from(device), frame)
+            frame
         });
-        let frames: Vec<(u32, &LiveFrame)> = frames.iter().map(|(device, frame)| (*device, frame)).collect();
-        let all = program(&frames, 3).unwrap();
+        let frames: Vec<&LiveFrame> = frames.iter().collect();
+        let all = program(&frames, [3, 4]).unwrap();
         // Follows the program from the division, with the turn of each device.
         for (turn, device) in [(0, 7), (1, 8), (2, 9)] {
             let mut at = all.iter().position(|o| o.code == DIVIDE_NUMBER).unwrap() + 1;
@@ -368,13 +390,14 @@ mod tests {
                 if o.code == WIDE {
                     first.get_or_insert(o.immediate.to_ne_bytes()[0]);
                 }
-                if o.code == SET {
-                    assert_eq!((o.immediate, first), (i32::from(device), Some(device)));
+                if o.code == AND_NUMBER {
+                    assert_eq!(first, Some(device));
                     break;
                 }
                 at = if jumps { at + 1 + usize::try_from(o.offset).unwrap() } else { at + 1 };
             }
         }
+        assert!(all.contains(&Operation::new(MOVE, ARGUMENT[1], TURN, 0, 0)));
         let jumps = all.iter().filter(|o| o.code == GO);
         assert_eq!(jumps.count(), 2, "the last device needs no jump");
     }
@@ -382,12 +405,12 @@ mod tests {
     #[test]
     fn frames_that_cannot_be_sent() {
         for length in [0, 59, 3001] {
-            assert_eq!(program(&[(7, &frame(length))], 3), None);
+            assert_eq!(program(&[&frame(length)], [3, 4]), None);
         }
-        assert_eq!(program(&[(7, &LiveFrame { flow: [35, 60], ..frame(60) })], 3), None);
-        assert!(program(&[(7, &LiveFrame { flow: [0, 59], ..frame(3000) })], 3).is_some());
-        assert_eq!(program(&[], 3), None);
-        assert_eq!(program(&[(7, &frame(60)), (8, &frame(61))], 3), None);
+        assert_eq!(program(&[&LiveFrame { flow: [35, 60], ..frame(60) }], [3, 4]), None);
+        assert!(program(&[&LiveFrame { flow: [0, 59], ..frame(3000) }], [3, 4]).is_some());
+        assert_eq!(program(&[], [3, 4]), None);
+        assert_eq!(program(&[&frame(60), &frame(61)], [3, 4]), None);
         assert!(matches!(LiveSender::open("no-such-device", frame(60)), Err(DeviceError::Missing { .. })));
     }
 }
