@@ -207,9 +207,8 @@ impl Settings {
         if self.steer {
             return None;
         }
-        let beside = |r: &Contender| r.way.works_beside_generator();
-        let programs: Vec<&str> =
-            self.routers.iter().filter(|r| beside(r)).map(|r| r.name.as_str()).collect();
+        let beside = self.routers.iter().filter(|r| r.works_beside_generator());
+        let programs: Vec<&str> = beside.map(|r| r.name.as_str()).collect();
         Some(match (self.kernel, &programs[..]) {
             (KernelTask::Send, _) => "ns a packet are those of the process that sends; they include what the receiving host does for a \
                 packet, on the same processor"
@@ -285,37 +284,44 @@ fn count_runs(
     Ok((counters.into_iter().map(program).collect(), compared))
 }
 
-/// Finds the highest loss-free rate of each router by bisection, from 0 up to its rate in `most`. A rate passes if at
-/// least one of three trials loses no more than `tolerance`. The other trials may fail because of other load on the
-/// machine. Disturbed trials are repeated, up to six trials in total.
+/// Finds the highest loss-free rate of each router by bisection, from 0 up to its rate in `most`. If nothing is lost when the
+/// generator sends as fast as it can, that rate is the result.
 fn search(world: &mut World, tolerance: f64, most: &[f64], seconds: f64) -> Result<Vec<f64>, String> {
-    let mut between: Vec<(f64, f64)> = most.iter().map(|most| (0.0, *most)).collect();
-    let mut good = vec![0.0; most.len()];
+    let mut all = Vec::new();
+    for (who, most) in most.iter().enumerate() {
+        let unlimited = passes(world, who, (0.0, seconds), tolerance)?;
+        all.push((unlimited.is_none(), (0.0, *most), unlimited.unwrap_or_default()));
+    }
     for _ in 0..STEPS {
-        for (who, (low, high)) in between.iter_mut().enumerate() {
+        for (who, (_, (low, high), good)) in all.iter_mut().enumerate().filter(|(_, s)| s.0) {
             let rate = (*low + *high) / 2.0;
-            let mut passed = None;
-            let mut calm = 0;
-            for _ in 0..6 {
-                let t = trial(world, who, rate, seconds)?;
-                calm += usize::from(t.disturbed <= CALM);
-                if t.lost <= tolerance {
-                    passed = Some(t.offered);
-                }
-                if passed.is_some() || calm == 3 {
-                    break;
-                }
-            }
-            match passed {
-                Some(offered) => {
-                    *low = rate;
-                    if let Some(good) = good.get_mut(who) {
-                        *good = offered;
-                    }
-                }
+            match passes(world, who, (rate, seconds), tolerance)? {
+                Some(offered) => (*low, *good) = (rate, offered),
                 None => *high = rate,
             }
         }
     }
-    Ok(good)
+    Ok(all.into_iter().map(|(_, _, good)| good).collect())
+}
+
+/// The rate that was really offered, if a router passes at a rate: at least one of three trials loses no more than `tolerance`. The other
+/// trials may fail because of other load on the machine. Disturbed trials are repeated, up to six trials in total.
+fn passes(
+    world: &mut World,
+    who: usize,
+    (rate, seconds): (f64, f64),
+    tolerance: f64,
+) -> Result<Option<f64>, String> {
+    let mut calm = 0;
+    for _ in 0..6 {
+        let t = trial(world, who, rate, seconds)?;
+        if t.lost <= tolerance {
+            return Ok(Some(t.offered));
+        }
+        calm += usize::from(t.disturbed <= CALM);
+        if calm == 3 {
+            break;
+        }
+    }
+    Ok(None)
 }

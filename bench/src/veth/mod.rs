@@ -103,6 +103,20 @@ pub struct Contender {
     pub base: Option<String>,
 }
 
+impl Contender {
+    /// Whether the work is that of the CPU that also generates the packets.
+    fn works_beside_generator(&self) -> bool {
+        match &self.way {
+            Way::Kernel(task) => *task != KernelTask::Send,
+            Way::Forwarder | Way::Drop => true,
+            // A router whose usual path cannot be compiled gets its packets at user level. A switch does so only until it has
+            // learned where the stations are, so its program cannot be interpreted beforehand.
+            way @ Way::Castanet { in_kernel: true, .. } => self.switched || way.length(60).is_some(),
+            Way::Castanet { .. } | Way::Sockets | Way::Sender => false,
+        }
+    }
+}
+
 /// How a router forwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -168,16 +182,6 @@ impl Way {
     /// Whether packets end at the router, and none leave it.
     fn receives(&self) -> bool {
         matches!(self, Way::Drop | Way::Kernel(KernelTask::Receive))
-    }
-    /// Whether the work is that of the CPU that also generates the packets.
-    fn works_beside_generator(&self) -> bool {
-        match self {
-            Way::Kernel(task) => *task != KernelTask::Send,
-            Way::Forwarder | Way::Drop => true,
-            // A router that cannot be compiled gets its packets at user level.
-            Way::Castanet { in_kernel: true, .. } => self.length(60).is_some(),
-            Way::Castanet { .. } | Way::Sockets | Way::Sender => false,
-        }
     }
     /// The length of the program; `None` if there is none, or it cannot be interpreted.
     fn length(&self, frame: usize) -> Option<Length> {

@@ -175,7 +175,7 @@ impl Place {
         let steered = steered.filter(|_| !self.contender.way.sends()).and_then(|cpu| u32::try_from(cpu).ok());
         match (steered, &self.router) {
             (Some(cpu), _) => ("cpu", cpu),
-            (None, Some(router)) if !self.contender.way.works_beside_generator() => ("pid", router.id()),
+            (None, Some(router)) if !self.contender.works_beside_generator() => ("pid", router.id()),
             _ => ("self", 0),
         }
     }
