@@ -148,8 +148,8 @@ pub fn svg(r: &Results) -> String {
         })
         .collect();
     let mut body = String::new();
-    let end = bars::draw(&mut body, 20.0, "TCP across the IP router: Gb/s, by driver and offloads", &bars);
-    chart::open("TCP across the IP router", bars::WIDTH, end) + &body + chart::CLOSE
+    let end = bars::draw(&mut body, 20.0, "TCP across the routers: Gb/s, by driver and offloads", &bars);
+    chart::open("TCP across the routers", bars::WIDTH, end) + &body + chart::CLOSE
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// The results as a table.
 pub fn table(r: &Results) -> String {
     let mut out = format!(
-        "TCP across the IP router, over veth, {} trials; the programs share all processors\n\
+        "TCP across the routers, over veth, {} trials; the programs share all processors\n\
          {:<10}  {:<22}  {:>22}  {:>5}  {:>24}\n",
         r.trials, "router", "offloads", "Gb/s (quartiles)", "ratio", "round trip, us"
     );

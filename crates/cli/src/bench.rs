@@ -44,7 +44,7 @@ pub enum What {
     /// The TCP of TCPStack: echo and bulk, beside smoltcp and the kernel (SIGCOMM 1999).
     #[command(long_about = tcp::ABOUT, after_help = tcp::EXAMPLES)]
     Tcp(tcp::Tcp),
-    /// TCP streams between two hosts across the IP router, with each driver.
+    /// TCP streams between two hosts across the IP router or a NAT gateway, with each driver.
     #[command(long_about = streams::ABOUT, after_help = streams::EXAMPLES)]
     Streams(streams::Streams),
     /// Full route tables: lookups of random addresses, and changes of routes while packets are forwarded.

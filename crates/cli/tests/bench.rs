@@ -203,6 +203,13 @@ fn streams_cross_with_each_driver() {
     let lines = std::fs::read_to_string(b.path("s.csv")).unwrap().lines().count();
     assert_eq!(lines, 1 + 3 * routers.len());
     assert!(std::fs::read_to_string(b.path("s.svg")).unwrap().contains("af-xdp"));
+    let nat =
+        ["bench", "streams", "--seconds", "0", "--csv", "nat.csv", "--driver", "packet", "--task", "nat"];
+    let ran = b.run("castanet", &nat, "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let text = std::fs::read_to_string(b.path("nat.csv")).unwrap();
+    let names: Vec<&str> = text.lines().skip(1).map_while(|line| line.split(',').next()).step_by(3).collect();
+    assert_eq!(names, ["kernel", "packet-nat", "kernel", "packet-nat", "kernel", "packet-nat"]);
 }
 
 #[test]

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet bench streams`: TCP across the IP router, for each driver.
+//! `castanet bench streams`: TCP across the IP router and the NAT gateway, for each driver.
 
 use super::results::Results;
 use super::veth::{Driver, with_driver};
 use castanet_bench::streams::{Offloads, Router, Settings, report, run, svg};
 use castanet_bench::veth;
 use clap::{Args, ValueEnum};
+use std::net::Ipv4Addr;
 
 /// Introductory text of `--help`.
-pub const ABOUT: &str = "Measures TCP streams and round trips between two hosts across the IP router of `castanet new ip-router`, over veth \
-between network namespaces, beside the kernel's router:
+pub const ABOUT: &str = "Measures TCP streams and round trips between two hosts across the IP router of `castanet new ip-router`, or the NAT gateway \
+of `castanet new nat`, over veth between network namespaces, beside the kernel's router:
 
   kernel   the IP router of Linux
   packet   packet sockets
@@ -22,7 +23,7 @@ their devices, and one super-packet crosses the router in place of many. METHOD 
 /// Closing text of `--help`.
 pub const EXAMPLES: &str = "Examples:
   castanet bench streams --seconds 60
-  castanet bench streams --driver packet
+  castanet bench streams --driver packet --task route,nat
   castanet bench streams --svg streams.svg --csv streams.csv";
 
 /// `castanet bench streams`.
@@ -34,26 +35,61 @@ pub struct Streams {
     /// How the routers receive and send; all but `packet` need root.
     #[arg(long = "driver", value_name = "DRIVER,...", value_enum, value_delimiter = ',', default_values_t = Driver::value_variants().to_vec())]
     drivers: Vec<Driver>,
+    /// What the routers do.
+    #[arg(
+        long = "task",
+        value_name = "TASK,...",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "route"
+    )]
+    tasks: Vec<Task>,
     #[command(flatten)]
     results: Results,
 }
 
+/// The configuration of a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Task {
+    /// The IP router.
+    Route,
+    /// The NAT gateway, with the client on the inner network.
+    Nat,
+}
+
+impl Task {
+    fn configuration(self) -> Result<String, String> {
+        let interfaces = veth::interfaces(1);
+        let interfaces: Vec<(&str, &str)> =
+            interfaces.iter().map(|(d, a)| (d.as_str(), a.as_str())).collect();
+        match (self, &interfaces[..]) {
+            (Task::Nat, [inside, outside]) => {
+                let gateway: Ipv4Addr = veth::RECEIVER.parse().map_err(|e| format!("the gateway: {e}"))?;
+                crate::new::nat(*inside, *outside, gateway)
+            }
+            _ => crate::new::ip_router(&interfaces, false),
+        }
+    }
+}
+
 /// The routers: the kernel's with the defaults, to which all others are compared, first.
-fn routers(drivers: &[Driver]) -> Result<Vec<Router>, String> {
-    let interfaces = veth::interfaces(1);
-    let interfaces: Vec<(&str, &str)> = interfaces.iter().map(|(d, a)| (d.as_str(), a.as_str())).collect();
-    let text = crate::new::ip_router(&interfaces, false)?;
+fn routers(drivers: &[Driver], tasks: &[Task]) -> Result<Vec<Router>, String> {
     let mut routers = Vec::new();
     for offloads in [Offloads::Defaults, Offloads::Completed, Offloads::Off] {
-        let can = |driver: &Driver| *driver == Driver::Packet || offloads == Offloads::Completed;
-        for driver in [None].into_iter().chain(drivers.iter().copied().filter(can).map(Some)) {
-            let name = driver.and_then(|driver| driver.to_possible_value());
-            routers.push(Router {
-                name: name.map_or("kernel".into(), |name| name.get_name().into()),
-                configuration: driver.map(|driver| with_driver(&text, driver, false)),
-                in_kernel: driver == Some(Driver::Xdp),
-                offloads,
-            });
+        routers.push(Router { name: "kernel".into(), configuration: None, in_kernel: false, offloads });
+        for task in tasks {
+            let text = task.configuration()?;
+            let can = |driver: &&Driver| **driver == Driver::Packet || offloads == Offloads::Completed;
+            for driver in drivers.iter().filter(can) {
+                let name =
+                    driver.to_possible_value().map(|name| name.get_name().to_string()).unwrap_or_default();
+                routers.push(Router {
+                    name: if *task == Task::Nat { format!("{name}-nat") } else { name },
+                    configuration: Some(with_driver(&text, *driver, false)),
+                    in_kernel: *driver == Driver::Xdp,
+                    offloads,
+                });
+            }
         }
     }
     Ok(routers)
@@ -64,7 +100,7 @@ pub fn main(a: &Streams) -> Result<(), String> {
     let settings = Settings {
         program: std::env::current_exe().map_err(|e| format!("this program: {e}"))?,
         part: ["bench", "veth-part"].map(str::to_string).into(),
-        routers: routers(&a.drivers)?,
+        routers: routers(&a.drivers, &a.tasks)?,
         seconds: a.seconds,
     };
     let results = run(&settings)?;

@@ -10,6 +10,7 @@ mod parts;
 use crate::load::{Source, complain, load, write_out};
 use castanet_lang::{Diagnostic, Sources, Unknown};
 use clap::{Args, Subcommand};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -44,6 +45,11 @@ enum What {
 /// does not see the frames of these devices.
 pub fn ip_router(interfaces: &[(&str, &str)], shield: bool) -> Result<String, String> {
     ip_router::IpRouter::between(interfaces, shield)?.configuration().map_err(|errors| errors.join("\n"))
+}
+
+/// Returns the configuration of a NAT gateway between two devices with these addresses.
+pub fn nat(inside: (&str, &str), outside: (&str, &str), gateway: Ipv4Addr) -> Result<String, String> {
+    nat::Nat::between(inside, outside, gateway)?.configuration().map_err(|errors| errors.join("\n"))
 }
 
 /// Returns the configuration of an Ethernet switch between devices, whose spanning tree opens its ports within seconds.

@@ -91,6 +91,21 @@ impl FromStr for Forward {
 }
 
 impl Nat {
+    /// A gateway between two devices with these addresses, without forwarded ports.
+    pub fn between(inside: (&str, &str), outside: (&str, &str), gateway: Ipv4Addr) -> Result<Nat, String> {
+        let [inside, outside] = [inside, outside].map(|(device, address)| {
+            Ok::<_, String>(Interface { device: device.into(), prefix: address.parse()? })
+        });
+        Ok(Nat {
+            inside: inside?,
+            outside: outside?,
+            gateway,
+            forwards: Vec::new(),
+            mtu: 1500,
+            icmp_errors: 1000,
+        })
+    }
+
     /// Returns messages about contradictory arguments.
     fn errors(&self) -> Vec<String> {
         let (inside, outside) = (&self.inside, &self.outside);
