@@ -33,6 +33,9 @@ fn random_mark() -> u32 {
 /// written before a device is read again.
 const GENERATIONS: usize = 32;
 
+/// The message when the kernel refuses programs.
+const AT_USER_LEVEL: &str = "the whole router runs at user level, not in the kernel";
+
 const REASONS: Reasons = Reasons { no_port: Reason::NoPort as u16, no_room: Reason::NoBuffer as u16 };
 
 /// The elements of a worker as the compiler sees them.
@@ -84,8 +87,8 @@ impl View<'_> {
         if to.is_some_and(|to| to != device.unwrap_or(to) && !self.needs_no_scheduler(to.element, to.port)) {
             return Some("its scheduler has other inputs with more than rare messages");
         }
-        // RED watches the nearest queues, wherever they are.
-        let watches = |e: usize| self.class(e).contains("RED");
+        // These classes watch the nearest queues, wherever they are.
+        let watches = |e: usize| matches!(self.class(e), "RED" | "AdaptiveRED" | "PI");
         (0..self.graph.len())
             .any(watches)
             .then_some("the router has an element that watches lengths of queues")
@@ -204,7 +207,7 @@ impl Nodes {
             self.shared.message(&format!("{who}: its packets are processed at user level, because {why}"));
         }
         self.install_kernel(core, driver, programs, Points { mark, generations: Vec::new() }, true)?;
-        // Clients may connect before the first turns of these elements.
+        // Packets must be able to come up before these elements have their first turns: clients may connect by then, and hosts send.
         self.attach_receivers(core, &Attached::Started);
         Ok(())
     }
@@ -286,7 +289,10 @@ impl Nodes {
     /// Ends the programs of a router that has stopped, and adds what they have counted. Packets on their way up are dropped.
     pub(crate) fn end_kernel(&mut self, core: &mut Core) {
         let shared = self.shared.clone();
-        // From now on the programs count packets that would come up as drops.
+        if shared.kernel.lock().is_none() {
+            return;
+        }
+        // From now on, programs cannot pass packets up: they drop and count them.
         self.attach_receivers(core, &Attached::Stopped);
         let counts = match &*shared.kernel.lock() {
             Some(kernel) => kernel.driver.remove(),
@@ -367,17 +373,20 @@ impl Nodes {
         let programs = self.compile_kernel(older.mark, generation.wrapping_add(1), &*driver);
         self.add_kernel_counts(core);
         let seen = shared.kernel.lock().as_mut().map(|k| std::mem::take(&mut k.seen)).unwrap_or_default();
-        match self.install_kernel(core, driver, programs, older, false) {
+        match self.install_kernel(core, driver.clone(), programs, older, false) {
             Ok(counted) => {
                 for (counter, more) in unseen(&seen, counted) {
                     self.add_kernel_count(core, counter, more);
                 }
             }
+            // The former programs do not know what has changed.
             Err(why) => {
-                if let Some(kernel) = shared.kernel.lock().as_mut() {
-                    kernel.seen = seen;
+                shared.message(&format!("{AT_USER_LEVEL}: {why}"));
+                for (counter, more) in unseen(&seen, driver.remove()) {
+                    self.add_kernel_count(core, counter, more);
                 }
-                shared.message(&format!("the kernel goes on with the former program: {why}"));
+                self.add_losses(core);
+                *shared.kernel.lock() = None;
             }
         }
     }
@@ -495,7 +504,7 @@ pub(crate) fn hand_over(old: &mut Assembly, new: &mut Assembly, pairs: &Pairs) {
     let counted = match w.nodes.install_kernel(&mut w.core, driver.clone(), next, older.clone(), true) {
         Ok(counted) => counted,
         Err(why) => {
-            new.shared.message(&format!("the whole router runs at user level, not in the kernel: {why}"));
+            new.shared.message(&format!("{AT_USER_LEVEL}: {why}"));
             w.nodes.attach_receivers(&mut w.core, &Attached::Points(Arc::new(older)));
             driver.remove()
         }

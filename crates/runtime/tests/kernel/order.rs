@@ -79,9 +79,10 @@ fn nothing_overtakes() {
     }
 }
 
-/// A queue behind a scheduler is left out only if the other inputs of the scheduler have rare messages, and a device pulls from it.
+/// A queue is left out only if nothing watches its length, and a device pulls from it. If it does so by a scheduler, the scheduler's other
+/// inputs have rare messages.
 #[test]
-fn schedulers_that_prefer_more_than_rare_messages_stay_at_user_level() {
+fn queues_that_something_observes_stay_at_user_level() {
     let tree = "tree :: EtherSpanTree(2:0:0:0:0:1, a, b, s, BRIDGE_PRIORITY 1, FORWARD_DELAY 4, HELLO_TIME 1, MAX_AGE 6);
         a, b :: Suppressor; s :: EtherSwitch; Idle -> [0] s [0] -> Discard; Idle -> [1] s [1] -> Discard;
         Idle -> [0] a [0] -> Discard; Idle -> [1] a [1] -> Discard; Idle -> [0] b [0] -> Discard; Idle -> [1] b [1] -> Discard;
@@ -113,6 +114,19 @@ fn schedulers_that_prefer_more_than_rare_messages_stay_at_user_level() {
         ),
         (
             "FromDevice(eth0) -> Queue -> [1] p :: RoundRobinSched -> ToDevice(eth1); Idle -> Queue -> [0] p;",
+            false,
+        ),
+        ("FromDevice(eth0) -> q :: Queue -> ToDevice(eth1); Idle -> Null -> Discard;", true),
+        (
+            "FromDevice(eth0) -> q :: Queue -> ToDevice(eth1); Idle -> RED(5, 50, 0.1, QUEUES q) -> Discard;",
+            false,
+        ),
+        (
+            "FromDevice(eth0) -> q :: Queue -> ToDevice(eth1); Idle -> AdaptiveRED(9, 0.1, QUEUES q) -> Discard;",
+            false,
+        ),
+        (
+            "FromDevice(eth0) -> q :: Queue -> ToDevice(eth1); Idle -> PI(170, 0.1, 0.1, 9, QUEUES q) -> Discard;",
             false,
         ),
     ] {

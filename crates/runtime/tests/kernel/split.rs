@@ -126,6 +126,33 @@ fn the_old_router_goes_on_when_the_kernel_refuses_the_new_one() {
 }
 
 #[test]
+fn a_router_whose_change_the_kernel_refuses_goes_on_at_user_level() {
+    let text = "FromDevice(eth0) -> s :: Switch(0) -> Queue -> ToDevice(eth1); s [1] -> Discard;
+        Script(wait 100ms, write s.switch 1, wait 200ms, stop);";
+    let run = |in_kernel: bool, refuses: bool| {
+        let world = World::default();
+        (0..200).for_each(|at| world.receive("eth0", 1 + at, frame(0, 80, 17)));
+        let (mut router, log) = start(text, &world);
+        if in_kernel {
+            router.start_in_kernel(Arc::new(world.clone())).unwrap();
+        }
+        if refuses {
+            world.refuse();
+        }
+        let seen = finish(router, &log, &world);
+        assert_eq!(world.fault(), None);
+        let fell_back =
+            seen.messages.iter().any(|m| m.ends_with("runs at user level, not in the kernel: refused"));
+        assert_eq!(fell_back, refuses, "{:?}", seen.messages);
+        (seen.sent.len(), seen.ledger)
+    };
+    let wanted = run(false, false);
+    assert!((90..110).contains(&wanted.0), "{}", wanted.0);
+    assert_eq!(run(true, false), wanted);
+    assert_eq!(run(true, true), wanted);
+}
+
+#[test]
 fn refusals_of_the_kernel_name_the_element() {
     inside_with_bpf("split::refusals_of_the_kernel_name_the_element", || {
         if let Err(e) = World::try_kernel() {

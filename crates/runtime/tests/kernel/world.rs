@@ -18,7 +18,7 @@ use castanet_io::device::xdp::{MapKind, MapShape, ProgramMap, program_time};
 use castanet_runtime::Classes;
 use castanet_runtime::kernel::{Fill, KernelDriver, Programs};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The Ethernet address of the device with this name.
@@ -53,6 +53,8 @@ struct Inner {
     part: AtomicUsize,
     /// The element of which the code is wrong in all programs that are only checked, so that the kernel refuses them.
     wrong: Mutex<Option<&'static str>>,
+    /// Whether the kernel refuses programs that replace others of the same configuration.
+    refuses: AtomicBool,
 }
 
 /// The programs and maps in the kernel, and what was noticed there.
@@ -114,6 +116,10 @@ impl World {
     /// The same with the kernel.
     pub fn in_parts_with_kernel<const N: usize>() -> World {
         World::with_kernel().cut(N)
+    }
+    /// From now on, the kernel refuses programs that replace others of the same configuration.
+    pub fn refuse(&self) {
+        self.0.refuses.store(true, Ordering::Relaxed);
     }
     /// From now on, the code of an element is wrong in all programs that are only checked.
     pub fn spoil(&self, element: Option<&'static str>) {
@@ -339,6 +345,9 @@ impl KernelDriver for World {
         anew: bool,
         fill: &mut Fill<'_>,
     ) -> Result<Vec<(Counter, u64)>, String> {
+        if !anew && self.0.refuses.load(Ordering::Relaxed) {
+            return Err("refused".into());
+        }
         let counted = self.counts();
         let mut side = self.0.kernel.lock().unwrap();
         let shared = &programs.router.shared;

@@ -7,6 +7,8 @@ use rustix::io::Errno;
 
 /// The most lines of the log that are kept.
 const LINES: usize = 6;
+/// The kernel's ENOTSUPP, which programs get when their translation to machine code fails. It has no name outside the kernel.
+const UNTRANSLATED: i32 = 524;
 /// The most bytes of a line that are kept.
 const WIDTH: usize = 300;
 
@@ -115,6 +117,9 @@ impl Refusal {
         match self.errno {
             Errno::TOOBIG => "it has more instructions than this kernel takes".into(),
             Errno::NOMEM => "the kernel has not enough memory for it".into(),
+            errno if errno.raw_os_error() == UNTRANSLATED => {
+                "the kernel could not translate it to machine code (dmesg may say why)".into()
+            }
             errno => system_text(&std::io::Error::from(errno)),
         }
     }

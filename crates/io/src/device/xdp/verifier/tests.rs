@@ -131,6 +131,8 @@ fn logs_are_explained() {
     }
     assert_eq!(Refusal::new(0, Errno::TOOBIG, "").why(), "it has more instructions than this kernel takes");
     assert_eq!(Refusal::new(0, Errno::NOMEM, "").why(), "the kernel has not enough memory for it");
+    let untranslated = Refusal::new(0, Errno::from_raw_os_error(524), "");
+    assert_eq!(untranslated.why(), "the kernel could not translate it to machine code (dmesg may say why)");
 }
 
 #[test]
