@@ -38,7 +38,7 @@ impl Settings {
     pub(super) fn trial(&self) -> f64 {
         let kinds = self.traffic.len();
         let floods = self.floods();
-        let searches = if self.search { 2 * STEPS } else { 0 };
+        let searches = if self.search { 2 * (STEPS + 1) } else { 0 };
         let trials =
             (1 + self.routers.len()) * kinds * (1 + floods + (self.points + 1) * self.rounds + searches)
                 + self.routers.iter().filter(|r| r.way.is_program()).count() * kinds * self.rounds;

@@ -109,8 +109,8 @@ impl Contender {
         match &self.way {
             Way::Kernel(task) => *task != KernelTask::Send,
             Way::Forwarder | Way::Drop => true,
-            // A router whose usual path cannot be compiled gets its packets at user level. A switch does so only until it has
-            // learned where the stations are, so its program cannot be interpreted beforehand.
+            // A router whose usual path cannot be compiled gets its packets at user level. The program of a switch cannot be
+            // interpreted before the switch has learned the stations, but then only its first packets go to user level.
             way @ Way::Castanet { in_kernel: true, .. } => self.switched || way.length(60).is_some(),
             Way::Castanet { .. } | Way::Sockets | Way::Sender => false,
         }

@@ -142,7 +142,7 @@ pub trait Object: Lifecycle + Any + Send {
     }
 }
 
-/// Data that an element shares with its code in the kernel, and what becomes of this code.
+/// Data that an element shares with its code in the kernel, or news about that code.
 #[derive(Clone)]
 pub enum Attached {
     /// The time of the router in nanoseconds, before tables are attached.
@@ -151,9 +151,9 @@ pub enum Attached {
     Table(u32, Arc<dyn Table>),
     /// The points at which packets come up, for an element that [receives](InKernel::receives) them.
     Points(Arc<Points>),
-    /// Nothing, for an element that receives packets: the code runs now, and no other router does. Packets are to come up.
+    /// The code runs now, and no other router uses the device: an element that receives packets begins to receive.
     Started,
-    /// Nothing, for an element that receives packets: the router has stopped, and no more packets are to come up.
+    /// The router has stopped: an element that receives packets lets no more of them come up.
     Stopped,
 }
 
@@ -171,7 +171,8 @@ pub trait InKernel {
     fn receives(&self) -> Option<&str> {
         None
     }
-    /// Gives the element what it shares with its code in the kernel, before that code runs. [`Attached::Started`] comes after.
+    /// Gives the element what it shares with its code in the kernel, before that code runs, or says that the code has started or the
+    /// router has stopped.
     #[allow(unused_variables)]
     fn attach(&mut self, to: Attached) {}
     /// Called after `more` was added to the count `name`, because the code in the kernel has counted that much since the last

@@ -61,13 +61,13 @@ impl Lengths {
         usize::try_from(sum.cast_signed()).unwrap_or(0)
     }
 
-    /// The number of packets in all queues together, after `more` packets have been pushed to them. If it is not 0, there is only one
+    /// The number of packets in all queues together, after `more` packets have been pushed to them. Unless `more` is 0, there must be one
     /// queue.
     #[inline]
     pub(super) fn total_after(&self, more: usize) -> usize {
         let total = self.total();
         match &*self.0 {
-            // A full queue stays full: it drops these packets, or others in their place.
+            // A full queue drops these packets, or older ones. A gauge that several workers change may be above the capacity.
             [(_, gauge)] if more > 0 => total.saturating_add(more).min(gauge.capacity().max(total)),
             _ => total,
         }

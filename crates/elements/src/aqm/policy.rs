@@ -10,9 +10,9 @@ pub(super) trait Policy {
     fn refuses(&mut self, ahead: usize, cx: &mut Cx<'_>) -> bool;
 }
 
-/// The effects of a policy with these declared effects. Each decision needs the true lengths of queues, so pushed packets must not
-/// come in batches (the declared effects prevent that), unless the lengths that they will find are known. Pulled packets are pulled one by
-/// one in any case.
+/// The effects of a policy. Each decision needs the current length of the queues, and the declared effects make pushed packets arrive one
+/// at a time. They are not needed if the queue comes next, because its length follows from the packets `ahead`. Pulled packets are pulled one
+/// by one in any case.
 pub(super) fn effects(declared: Effects, pulled: bool, before_queue: bool) -> Effects {
     if pulled || before_queue { Effects::empty() } else { declared }
 }

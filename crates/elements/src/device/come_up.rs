@@ -89,7 +89,7 @@ pub fn come_up(points: &Points, batch: &mut Batch, cx: &mut Cx<'_>) {
     }
 }
 
-/// Whether a received packet, which begins with [`LONGEST`] bytes before its frame, was counted by the program.
+/// Whether the program in the kernel has counted a received packet. Its data begin with [`LONGEST`] bytes before the frame.
 pub fn is_counted(points: &Points, p: &Packet) -> bool {
     let found = |(before, frame)| !matches!(points.find(before, frame), Found::Nothing);
     p.data().split_at_checked(LONGEST).is_some_and(found)

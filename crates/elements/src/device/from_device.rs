@@ -225,8 +225,8 @@ impl FromDevice {
     /// Receives and emits frames by XDP. Returns the number of frames; `None` if there is no socket, or the device was lost.
     fn turn_by_xdp(&mut self, most: usize, cx: &mut Cx<'_>) -> Option<u32> {
         let Some(Open { source: Source::Xdp(receiver), .. }) = &mut self.open else { return None };
-        // The frames go to this element from its first turn on, not before: a router that is prepared for a hot swap must
-        // not take them from the router that runs.
+        // The frames go to this element from its first turn on, or from the start of its program in the kernel on, not before: a
+        // router that is prepared for a hot swap must not take them from the router that runs.
         if let Err(e) = receiver.start() {
             self.lose(&e, cx);
             return None;

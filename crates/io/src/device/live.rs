@@ -251,8 +251,8 @@ impl Assembler {
 
 /// Returns the XDP program, or `None` if the length of a frame or an offset is invalid, or the frames do not go together. The program
 /// drops a frame that is not due yet. If a frame is due, the program writes the headers into the frame, counts the frame and
-/// redirects it to the device whose turn it is. `frames` has the frame of each device. The maps are that of the pace, and that of the
-/// devices.
+/// redirects it to the device whose turn it is. `frames` has the frame of each device; `pace` and `devices` are the
+/// descriptors of the maps.
 fn program(frames: &[&LiveFrame], [pace, devices]: [i32; 2]) -> Option<Vec<Operation>> {
     let first = frames.first()?;
     let valid = |f: &&LiveFrame| {

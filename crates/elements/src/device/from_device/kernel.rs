@@ -27,7 +27,8 @@ impl InKernel for FromDevice {
             Attached::Points(points) => self.points = Some(points),
             Attached::Started | Attached::Stopped => {
                 if let Some(Open { source: Source::Xdp(receiver), .. }) = &mut self.open {
-                    // The first turn tries to start again, and reports the error.
+                    // The first turn tries to start again, and reports the error. If it cannot be stopped, more frames come up, which
+                    // `discard_unread` drops as far as they have come by then.
                     let _ = if matches!(to, Attached::Started) { receiver.start() } else { receiver.stop() };
                 }
             }
@@ -46,11 +47,12 @@ impl InKernel for FromDevice {
         };
         let mut unread = 0;
         receiver.set_lead(LONGEST);
-        // Nothing comes any more, so there are at most as many frames as can wait. One call may return only some of them.
+        // The socket gets no more frames, so at most as many are left as can wait. One call may return only some of them.
         let mut most = receiver.slots();
         while most > 0 {
             let n = receiver.receive(most, |frame| {
-                unread += u64::from(frame.is_ok_and(|p| is_counted(points, &p)));
+                // A frame that cannot become a packet has come up, too.
+                unread += u64::from(frame.map_or(true, |p| is_counted(points, &p)));
             });
             most = if n == 0 { 0 } else { most.saturating_sub(n) };
         }

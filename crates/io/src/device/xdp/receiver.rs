@@ -143,7 +143,9 @@ impl XdpReceiver {
     /// When the kernel refuses.
     pub fn stop(&mut self) -> Result<(), DeviceError> {
         self.started = false;
-        self.queues.iter().try_for_each(|q| self.steering.stop(q.port.queue()))
+        // All queues are stopped, even if one cannot be.
+        let stopped: Vec<_> = self.queues.iter().map(|q| self.steering.stop(q.port.queue())).collect();
+        stopped.into_iter().collect()
     }
 
     /// Makes the data of received packets begin this number of bytes before the frame: the metadata of programs. At most

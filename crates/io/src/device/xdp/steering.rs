@@ -215,8 +215,8 @@ impl Steering {
     }
 }
 
-/// Waits until all programs have finished the frames that they process: what they count and pass on is complete then, if they
-/// were replaced before. Returns at once if the kernel cannot tell.
+/// Waits until all programs have finished the frames that they process. After programs were replaced, this makes their counts
+/// final. Returns at once if the kernel cannot tell.
 pub fn wait_for_programs() {
     // This command of membarrier(2) waits for a grace period of RCU, and devices run programs in read-side sections.
     const GLOBAL: libc::c_int = 1;
