@@ -209,7 +209,7 @@ fn trials_fill_the_time() {
         steer: true,
         generator: None,
     };
-    let trials = 2.0 * (11.0 + 33.0 + 14.0);
+    let trials = 2.0 * (11.0 + 33.0 + 16.0);
     assert!((trials * (s.trial() + AROUND) - 30.0).abs() < 1e-6);
     s.routers.push(s.routers[0].clone());
     assert!((1.5 * trials * (s.trial() + AROUND) - 30.0).abs() < 1e-6);
