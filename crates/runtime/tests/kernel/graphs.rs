@@ -279,6 +279,9 @@ pub fn random_graphs_in(
 ) -> (u64, u64, u64) {
     let mut sums = (0, 0, 0);
     for seed in seeds {
+        if seed % 500 == 0 {
+            println!("from seed {seed} on");
+        }
         let graph = Graph::random(seed, frames_each as u64);
         // The clock of the real kernel is not that of the simulated one.
         if graph.text().contains("Meter(") && world().is_real() {
