@@ -183,6 +183,7 @@ impl State {
         let mut inner = self.lock();
         inner.order.clear();
         inner.unknown.clear();
+        inner.waiting.clear();
         (inner.held, inner.checked, inner.expires) = (0, 0, i64::MAX);
         let entries = std::mem::take(&mut inner.entries);
         self.lose(entries.into_values().flat_map(|e| e.held), Reason::Cleared, lost);

@@ -367,6 +367,19 @@ fn entries_of_another_table_age_by_the_settings_of_the_new_one() {
 }
 
 #[test]
+fn no_packet_waits_in_a_cleared_table() {
+    let (s, mut lost) = (State::new(Settings::default()), Lost::new());
+    s.give_up_after(100);
+    look(&s, 1, 7, 0, &mut lost);
+    s.clear(&mut lost);
+    s.insert(2, ether(1), 50, &mut lost);
+    // When the cleared packet would have been given up, the next expiry is that of the new entry. A time in the past would make
+    // the timer fire for ever.
+    assert_eq!(s.expire(100, &mut lost), Some(Settings::default().end(50)));
+    assert_eq!(numbers(&lost), [7]);
+}
+
+#[test]
 fn an_update_does_not_prolong_the_wait() {
     let (s, mut lost) = (State::new(Settings::default()), Lost::new());
     s.give_up_after(100);
