@@ -35,7 +35,7 @@ pub struct Streams {
     /// How the routers receive and send; all but `packet` need root.
     #[arg(long = "driver", value_name = "DRIVER,...", value_enum, value_delimiter = ',', default_values_t = Driver::value_variants().to_vec())]
     drivers: Vec<Driver>,
-    /// What the routers do.
+    /// The task of the routers.
     #[arg(
         long = "task",
         value_name = "TASK,...",
