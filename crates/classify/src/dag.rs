@@ -73,6 +73,13 @@ impl Dag {
         Ok(at)
     }
 
+    /// Removes all nodes but the first `count`.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        for node in self.nodes.drain(count.min(self.nodes.len())..) {
+            self.known.remove(&node);
+        }
+    }
+
     /// Like [`Dag::node`], but merges two tests of the same word into one if both have the same target `no`.
     pub(crate) fn merged_node(&mut self, mut node: Node) -> Result<u32, TooLarge> {
         while let Some(&next) = self.get(node.yes)

@@ -2,7 +2,7 @@
 //! Facts about a packet, established along one path through the tree.
 
 use crate::dag::base;
-use crate::expr::Atom;
+use crate::expr::{Atom, Expr};
 use crate::program::OffsetBase;
 
 /// An inequality: the fact that a test has failed. Either the word is not `value` under `mask`, or the packet ends
@@ -110,6 +110,80 @@ impl Facts {
         }
         facts.words.retain(|w| w.mask != 0 || !w.unequal.is_empty());
         facts
+    }
+
+    /// The facts that are known if `e` has this `outcome`; `None` if it cannot have it. Keeps no inequalities. Each test that is
+    /// looked at is taken from `effort`; what is left when it is used up teaches nothing. The parsers limit the recursion depth by
+    /// limiting the depth of `e`.
+    pub(crate) fn assume(&self, e: &Expr, outcome: bool, effort: &mut usize) -> Option<Facts> {
+        if *effort == 0 {
+            return Some(self.clone());
+        }
+        *effort = effort.saturating_sub(1 + self.words.len());
+        match e {
+            Expr::Const(b) => (*b == outcome).then(|| self.clone()),
+            Expr::Atom(atom) => match self.decide(atom) {
+                Some(decided) => (decided == outcome).then(|| self.clone()),
+                None => Some(self.learn(atom, outcome, 0)),
+            },
+            Expr::Not(e) => self.assume(e, !outcome, effort),
+            // All parts have the outcome.
+            Expr::And(v) | Expr::Or(v) if matches!(e, Expr::And(_)) == outcome => {
+                v.iter().try_fold(self.clone(), |facts, e| facts.assume(e, outcome, effort))
+            }
+            // At least one part has it.
+            Expr::And(v) | Expr::Or(v) => {
+                let mut common: Option<Facts> = None;
+                for e in v {
+                    if *effort == 0 {
+                        return Some(self.clone());
+                    }
+                    let Some(facts) = self.assume(e, outcome, effort) else { continue };
+                    common = Some(common.map_or(facts.clone(), |c| c.common(&facts)));
+                }
+                common
+            }
+            Expr::If(v) => {
+                let [condition, then, otherwise] = &**v;
+                let mut branch =
+                    |holds: bool, e: &Expr| self.assume(condition, holds, effort)?.assume(e, outcome, effort);
+                match (branch(true, then), branch(false, otherwise)) {
+                    (Some(a), Some(b)) => Some(a.common(&b)),
+                    (a, b) => a.or(b),
+                }
+            }
+        }
+    }
+
+    /// The facts that follow from `self` and from `other`, without inequalities.
+    fn common(&self, other: &Facts) -> Facts {
+        let words = self.words.iter().filter_map(|a| {
+            let b = other.word(a.offset)?;
+            let mask = a.mask & b.mask & !(a.value ^ b.value);
+            let word = Word { offset: a.offset, mask, value: a.value & mask, unequal: Vec::new() };
+            (mask != 0).then_some(word)
+        });
+        Facts {
+            kind: self.kind,
+            min: [0, 1, 2].map(|i| self.min[i].min(other.min[i])),
+            max: [0, 1, 2].map(|i| self.max[i].max(other.max[i])),
+            words: words.collect(),
+        }
+    }
+
+    /// The known bits of each word: its offset, their mask, and their values.
+    pub(crate) fn bits(&self) -> impl Iterator<Item = (u32, u32, u32)> {
+        self.words.iter().map(|w| (w.offset, w.mask, w.value))
+    }
+
+    /// The known bits of the word at `offset`.
+    pub(crate) fn mask(&self, offset: u32) -> u32 {
+        self.word(offset).map_or(0, |w| w.mask)
+    }
+
+    /// All bytes of a header before this offset are known to be present.
+    pub(crate) fn present(&self, header: usize) -> u32 {
+        self.min.get(header).copied().unwrap_or(0)
     }
 
     /// Drops facts that no later test depends on. `asked` returns the bits that later tests read from the word at an

@@ -9,6 +9,7 @@
 //! - `pattern`, `ip`: the parsers. Errors are data with a byte range into the pattern.
 //! - `expr`: tests and boolean expressions.
 //! - `dag`, `facts`, `optimise`: decision trees, and their optimisation by facts known on each path.
+//! - `merge`: long lists of rules, divided so that a packet is compared with few of them.
 //! - [`bpf`]: capture filters, the language of tcpdump, compiled for the kernel.
 //! - `program`, `run`, `chain`: the compiled program, its text forms, how several are joined to one, and the interpreter.
 //! - [`definitions`]: the classes of an archive that stand for programs.
@@ -23,6 +24,7 @@ mod error;
 mod expr;
 mod facts;
 mod ip;
+mod merge;
 pub mod names;
 mod optimise;
 mod pattern;

@@ -10,8 +10,13 @@ use crate::facts::Facts;
 /// through the tree. The optimiser tries these limits in order, until a search remembers no more than [`MAX_FACTS`]
 /// results of tests.
 const LEVELS: [usize; 4] = [16, 4, 1, 0];
+/// As [`LEVELS`], for the parts of a tree that is optimised in parts.
+const PART_LEVELS: [usize; 2] = [4, 0];
 /// Limit on the facts held by one search. It bounds the memory and time of the search, whatever the patterns are.
 const MAX_FACTS: usize = 400_000;
+/// Limit on the nodes that one search passes because their tests are decided. Each test that is true can decide all later tests of
+/// its word, so without this limit the time could grow with the square of the number of patterns.
+const MAX_SKIPS: usize = 8_000_000;
 /// The maximum size of the table of tested bits (nodes times words). A larger table is replaced by one row
 /// for all nodes.
 const MAX_TABLE: usize = 1 << 21;
@@ -25,20 +30,46 @@ const MAX_TABLE: usize = 1 << 21;
 pub(crate) fn optimise(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), TooLarge> {
     let asked = Asked::new(dag);
     let budget = (dag.nodes.len() * 16 + 20_000).min(MAX_FACTS);
-    for keep in LEVELS {
+    // In very large trees, a search that exceeds the budget takes long, so only two levels are tried.
+    let few = [LEVELS[0], 0];
+    let levels: &[usize] = if dag.nodes.len() * LEVELS[0] > MAX_FACTS { &few } else { &LEVELS };
+    for &keep in levels {
         let mut out = Dag::new(dag.kind);
         let search = Search { dag, asked: &asked, keep, budget };
         if let Some(root) = search.run(root, Facts::new(dag.kind, all_present), &mut out)? {
             return Ok((out, root));
         }
     }
-    without_facts(dag, root, all_present)
+    let mut out = Dag::new(dag.kind);
+    let root = without_facts(dag, root, all_present, &mut out)?;
+    Ok((out, root))
+}
+
+/// Adds to `out` a tree that is equivalent to `dag` for the packets of which `facts` are known, and returns its root. The nodes
+/// that are already in `out` belong to other trees.
+pub(crate) fn optimise_part(
+    dag: &Dag,
+    root: u32,
+    facts: &Facts,
+    all_present: bool,
+    out: &mut Dag,
+) -> Result<u32, TooLarge> {
+    let asked = Asked::new(dag);
+    let budget = (dag.nodes.len() * 32).min(MAX_FACTS);
+    let before = out.nodes.len();
+    for keep in PART_LEVELS {
+        let search = Search { dag, asked: &asked, keep, budget };
+        if let Some(root) = search.run(root, facts.clone(), out)? {
+            return Ok(root);
+        }
+        out.truncate(before);
+    }
+    without_facts(dag, root, all_present, out)
 }
 
 /// Optimises without facts: merges only adjacent tests. Used when the search with facts exceeds its budget at every
 /// level.
-fn without_facts(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), TooLarge> {
-    let mut out = Dag::new(dag.kind);
+pub(crate) fn without_facts(dag: &Dag, root: u32, all_present: bool, out: &mut Dag) -> Result<u32, TooLarge> {
     let mut placed: Vec<u32> = Vec::with_capacity(dag.nodes.len());
     let find = |placed: &[u32], at: u32| placed.get(at as usize).copied().unwrap_or(at);
     for node in &dag.nodes {
@@ -50,8 +81,7 @@ fn without_facts(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), 
         };
         placed.push(at);
     }
-    let root = find(&placed, root);
-    Ok((out, root))
+    Ok(find(&placed, root))
 }
 
 /// For each node, the bits and packet lengths that are tested at or below it.
@@ -140,6 +170,8 @@ struct Progress {
     built: HashMap<(u32, Facts), u32>,
     /// The total number of facts (test results known at a node) of all nodes opened so far.
     spent: usize,
+    /// The number of nodes passed because their tests were decided.
+    skips: usize,
 }
 
 /// What the search does next after it has built a tree.
@@ -168,7 +200,7 @@ impl Search<'_> {
     /// Returns the known tree; `None` if the budget is exceeded.
     fn descend(&self, mut at: u32, mut facts: Facts, progress: &mut Progress) -> Option<u32> {
         loop {
-            (at, facts) = self.skip_decided(at, facts);
+            (at, facts) = self.skip_decided(at, facts, &mut progress.skips);
             let Some(&node) = self.dag.get(at) else { return Some(at) };
             let key = (at, facts);
             if let Some(&tree) = progress.built.get(&key) {
@@ -176,7 +208,7 @@ impl Search<'_> {
             }
             facts = key.1;
             progress.spent += 1 + facts.size();
-            if progress.spent > self.budget {
+            if progress.spent > self.budget || progress.skips > MAX_SKIPS {
                 return None;
             }
             let yes_facts = facts.learn(&node.atom, true, self.keep);
@@ -218,10 +250,13 @@ impl Search<'_> {
     }
 
     /// Follows tests with a known outcome, then drops facts that are irrelevant further down.
-    fn skip_decided(&self, mut at: u32, mut facts: Facts) -> (u32, Facts) {
+    fn skip_decided(&self, mut at: u32, mut facts: Facts, skips: &mut usize) -> (u32, Facts) {
         while let Some(node) = self.dag.get(at) {
             match facts.decide(&node.atom) {
-                Some(outcome) => at = if outcome { node.yes } else { node.no },
+                Some(outcome) => {
+                    at = if outcome { node.yes } else { node.no };
+                    *skips += 1;
+                }
                 None => {
                     self.asked.restrict(at, &mut facts);
                     break;
@@ -283,7 +318,9 @@ mod tests {
                         search.run(root, Facts::new(OffsetBase::Data, all_present), &mut out).unwrap();
                     levels.push((out, found.unwrap()));
                 }
-                levels.push(without_facts(&dag, root, all_present).unwrap());
+                let mut out = Dag::new(OffsetBase::Data);
+                let found = without_facts(&dag, root, all_present, &mut out).unwrap();
+                levels.push((out, found));
                 for len in if all_present { 8 } else { 0 }..=8 {
                     for bits in 0..64 {
                         let words = [bits & 7, bits >> 3];

@@ -24,7 +24,7 @@ pub(crate) struct FastStep {
 }
 
 impl FastStep {
-    fn new(kind: OffsetBase, s: &Step) -> FastStep {
+    pub(crate) fn new(kind: OffsetBase, s: &Step) -> FastStep {
         let header = base(kind, s.offset);
         FastStep {
             offset: s.offset - BASES[header],
@@ -150,16 +150,7 @@ impl Runner {
                 Output(leaf & !LEAF)
             }
             Fast::Chained(steps, chains) => {
-                let mut at = next;
-                loop {
-                    let Some(end) = walk(steps, at, data, transport) else { return Output::DROP };
-                    if end & LEAF != 0 {
-                        return Output(end & !LEAF);
-                    }
-                    let Some((chain, position)) = chains.entered(end) else { return Output::DROP };
-                    let Some(word) = load(data, chain.word(), transport) else { return Output::DROP };
-                    at = chain.target(position, word);
-                }
+                chained(steps, chains, next, data, transport).unwrap_or(Output::DROP)
             }
             Fast::OneStep | Fast::Unsuited => Output::DROP,
         }
@@ -184,6 +175,25 @@ fn walk(steps: &[FastStep], at: u32, data: &[u8], transport: usize) -> Option<u3
             s = next;
         }
     }
+}
+
+/// Follows the steps from target `at`, and searches the chains. None if a word is missing.
+#[inline]
+fn chained(steps: &[FastStep], chains: &Chains, at: u32, data: &[u8], transport: usize) -> Option<Output> {
+    let mut end = walk(steps, at, data, transport)?;
+    while end & LEAF == 0 {
+        let (number, mut position) = chains.entered(end)?;
+        let found = chains.get(number)?.search(|s| load(data, s, transport))?;
+        // The steps behind a true step often lead back to the chain, to a later position.
+        loop {
+            end = walk(steps, found.target(position), data, transport)?;
+            match chains.entered(end) {
+                Some((same, later)) if same == number && end & LEAF == 0 => position = later,
+                _ => break,
+            }
+        }
+    }
+    Some(Output(end & !LEAF))
 }
 
 /// The masked word of `s`.
@@ -271,6 +281,16 @@ impl Program {
         (!matches!(r.fast, Fast::Unsuited)).then_some(lengths)
     }
 
+    /// Whether the interpreter looks tests up instead of trying them, if each pattern has a few tests of which one is looked up.
+    pub(crate) fn is_well_searched(&self) -> bool {
+        match &self.runner.fast {
+            Fast::General(steps) => steps.len() <= LINEAR,
+            Fast::Chained(steps, chains) => chains.searched() * 8 >= steps.len(),
+            Fast::Always(_) | Fast::OneStep | Fast::Values { .. } => true,
+            Fast::Unsuited => false,
+        }
+    }
+
     /// Whether the interpreter searches long chains of tests, so that packets pass few of [`Program::steps`].
     pub fn is_searched(&self) -> bool {
         matches!(self.runner.fast, Fast::Chained(..))
@@ -332,124 +352,4 @@ impl Program {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    /// Patterns of two words, with few and with many tests of the first word: each packet takes the first pattern that
-    /// matches, and most programs have chains.
-    #[test]
-    fn chains_are_searched_from_every_entry() {
-        let mut state = 0x5eed_0005u64;
-        let mut below = |n: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % n
-        };
-        let mut searched = 0;
-        for count in [5, 12, 40, 300, 2000] {
-            let range = count / 2 + 3;
-            let rules: Vec<(usize, usize)> = (0..count).map(|_| (below(range), below(4))).collect();
-            let texts: Vec<String> = rules.iter().map(|(a, b)| format!("0/{a:08x} 4/{b:08x}")).collect();
-            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let program = Program::from_classifier(&texts).unwrap().0;
-            searched += usize::from(matches!(program.runner.fast, Fast::Chained(..)));
-            for (a, b) in (0..range + 2).flat_map(|a| (0..5).map(move |b| (a, b))) {
-                let data = [(a as u32).to_be_bytes(), (b as u32).to_be_bytes()].concat();
-                let want = rules.iter().position(|&rule| rule == (a, b));
-                assert_eq!(program.classify(&data).port(), want, "{count} rules, {a} {b}");
-            }
-        }
-        assert!(searched >= 3, "{searched} programs with chains");
-    }
-
-    /// Random steps, with chains that other steps enter anywhere, with values that occur again in a chain, and with masks of
-    /// different lengths.
-    #[test]
-    fn chains_end_where_their_steps_end() {
-        let mut random = 0x5eed_0006u64;
-        let mut below = |n: u32| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((random >> 33) as u32) % n
-        };
-        let (mut inside, mut mixed) = (0, 0);
-        for round in 0..600 {
-            let count = 40;
-            let mut word = 0;
-            let masks: &[u32] =
-                [&[0xff][..], &[0xff, 0xfe, 0xf0, 0xfc, 0], &[0x0f, 0xf0, 0x3c, 0xff]][round % 3];
-            let steps: Vec<FastStep> = (0..count)
-                .map(|i| {
-                    if below(14) == 0 {
-                        word = 4 - word;
-                    }
-                    let later = i + 1 + below(count);
-                    let yes = if later < count { later } else { LEAF | i };
-                    let no = if i + 1 < count { i + 1 } else { LEAF | 1000 };
-                    let mask = masks[below(masks.len() as u32) as usize];
-                    let [mask, value] =
-                        [mask, (below(13) * 21) & mask].map(|n: u32| u32::from_ne_bytes(n.to_be_bytes()));
-                    FastStep { offset: word, transport: 0, mask, value, yes, no }
-                })
-                .collect();
-            let mut changed = steps.clone();
-            let chains = Chains::new(&mut changed);
-            let positions = changed.iter().filter_map(|s| Some(chains.entered(s.yes)?.1));
-            inside += positions.filter(|&p| p > 0).count();
-            mixed += usize::from(!chains.is_empty() && round % 3 == 1);
-            let runner = Runner {
-                kind: OffsetBase::Data,
-                first: changed[0],
-                fast: Fast::Chained(changed, chains),
-                front: 8,
-                transport: 0,
-            };
-            for (a, b) in (0..256u32).flat_map(|a| (0..256u32).step_by(21).map(move |b| (a, b))) {
-                for (a, b) in [(a, b), (b, a)] {
-                    let data = [a.to_be_bytes(), b.to_be_bytes()].concat();
-                    let want = walk(&steps, 0, &data, 0).map(|leaf| Output(leaf & !LEAF));
-                    assert_eq!(Some(runner.fast(&data, 0)), want, "{steps:?} {a} {b}");
-                }
-            }
-        }
-        assert!(
-            inside > 500 && mixed > 100,
-            "chains were entered {inside} times behind their first step, {mixed} mixed"
-        );
-    }
-
-    /// Filters of nets of all lengths. The first rule that matches decides, and no rule is tried.
-    #[test]
-    fn nets_of_different_lengths_are_searched() {
-        let mut random = 0x5eed_0007u64;
-        let mut next = || {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 32) as u32
-        };
-        let nets: Vec<(u32, u32)> = (0..800)
-            .map(|_| {
-                let mask = u32::MAX << (next() % 25);
-                (next() & 0x0fff_ffff & mask, mask)
-            })
-            .collect();
-        let rule = |(i, (net, mask)): (usize, &(u32, u32))| {
-            let [net, mask] = [*net, *mask].map(std::net::Ipv4Addr::from);
-            format!("{} src net {net} mask {mask}", i % 7)
-        };
-        let rules: Vec<String> = nets.iter().enumerate().map(rule).collect();
-        let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-        let program = Program::from_ip_filter(&rules, &crate::NoNames, 7).unwrap().0;
-        let Fast::Chained(steps, chains) = &program.runner.fast else { panic!("{:?}", program.runner.fast) };
-        let mut found = 0;
-        for round in 0..20_000 {
-            let (net, mask) = nets[round % nets.len()];
-            let source = if round % 3 == 0 { next() & 0x0fff_ffff } else { net | (next() & !mask) };
-            let mut packet = [0u8; 20];
-            packet[0] = 0x45;
-            packet[12..16].copy_from_slice(&source.to_be_bytes());
-            let want = nets.iter().position(|(net, mask)| source & mask == *net).map(|i| i % 7);
-            assert_eq!(program.classify_ip(&packet).port(), want, "{source:08x}");
-            let end = walk(steps, program.runner.first.no, &packet, 20).unwrap();
-            found += usize::from(chains.entered(end).is_some());
-        }
-        assert!(found > 19_000, "{found}");
-    }
-}
+pub(crate) mod tests;

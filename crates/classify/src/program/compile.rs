@@ -2,11 +2,13 @@
 //! Compiles patterns to a [`Program`]: parses them, builds and optimises the decision trees, and warns of patterns
 //! that match no packets.
 
+use super::assembly::insert;
 use super::{OffsetBase, Output, Program, Step, Target, Tree, needs};
 use crate::dag::{DROP, Dag, LEAF, MAX_NODES, TooLarge, base, first};
 use crate::error::{Fault, PatternError, Warning, WarningKind};
 use crate::expr::Expr;
 use crate::ip;
+use crate::merge::{Parts, Rules};
 use crate::names::Names;
 use crate::optimise::optimise;
 use crate::pattern;
@@ -115,18 +117,10 @@ fn finish(
             return Err(vec![too_large(i, texts)]);
         }
     }
-    let last = texts.len().saturating_sub(1);
-    let compiled = |actions: Option<&[u32]>, all_present: bool| compile(kind, &exprs, actions, all_present);
-    let refuse = |_: TooLarge| vec![too_large(last, texts)];
-    let by_pattern = compiled(None, false).map_err(refuse)?;
-    let mut reached = vec![false; texts.len()];
-    for out in by_pattern.outputs() {
-        if let Some(r) = reached.get_mut(out.0 as usize) {
-            *r = true;
-        }
-    }
+    let job = Job { kind, exprs: &exprs, actions, outputs };
+    let compiled = job.program().map_err(|_| vec![too_large(texts.len().saturating_sub(1), texts)])?;
     for (i, text) in texts.iter().enumerate() {
-        if reached.get(i) == Some(&false) {
+        if compiled.reached.get(i) == Some(&false) {
             let (kind, what) = match actions {
                 None => (WarningKind::OutputMatchesNothing, "output"),
                 Some(_) => (WarningKind::RuleMatchesNothing, "pattern"),
@@ -135,20 +129,89 @@ fn finish(
             warnings.push(Warning { kind, pattern: i, range: 0..text.len(), message });
         }
     }
-    let fast = compiled(actions, true).map_err(refuse)?;
-    let checked = match actions {
-        None => by_pattern,
-        Some(_) => compiled(actions, false).map_err(refuse)?,
-    };
-    Ok((Program::from_trees(kind, outputs, fast, checked), warnings))
+    Ok((compiled.program, warnings))
 }
 
 impl Program {
     /// Makes the program of two equivalent trees.
-    pub(super) fn from_trees(kind: OffsetBase, outputs: usize, fast: Tree, checked: Tree) -> Program {
+    pub(crate) fn from_trees(kind: OffsetBase, outputs: usize, fast: Tree, checked: Tree) -> Program {
         let safe_length = fast.steps.iter().map(Step::end).max().unwrap_or(0);
         let runner = Runner::new(kind, &fast, loads(kind, &fast, &checked));
         Program { kind, outputs, fast, checked, safe_length, runner }
+    }
+}
+
+/// Patterns to compile, and their outputs if these are not one to one.
+struct Job<'a> {
+    kind: OffsetBase,
+    exprs: &'a [Expr],
+    actions: Option<&'a [u32]>,
+    outputs: usize,
+}
+
+/// A program, and for each pattern, whether packets reach its output.
+struct Compiled {
+    program: Program,
+    reached: Vec<bool>,
+}
+
+impl Job<'_> {
+    /// Compiles the patterns. Long lists are divided into parts, unless the interpreter searches them as they are.
+    fn program(&self) -> Result<Compiled, TooLarge> {
+        let Some(rules) = Rules::new(self.kind, self.exprs) else { return self.in_order() };
+        if rules.vary_in_one_word() {
+            let compiled = self.in_order()?;
+            if compiled.program.is_well_searched() {
+                return Ok(compiled);
+            }
+        }
+        match Parts::new(rules).and_then(|parts| self.in_parts(&parts)) {
+            Some(compiled) => Ok(compiled),
+            None => self.in_order(),
+        }
+    }
+
+    /// The program in which each pattern follows the one before.
+    fn in_order(&self) -> Result<Compiled, TooLarge> {
+        let tree = |actions, all_present| compile(self.kind, self.exprs, actions, all_present);
+        let by_pattern = tree(None, false)?;
+        let reached = self.reached(&by_pattern);
+        let checked = match self.actions {
+            None => by_pattern,
+            Some(_) => tree(self.actions, false)?,
+        };
+        let fast = tree(self.actions, true)?;
+        Ok(Compiled { program: Program::from_trees(self.kind, self.outputs, fast, checked), reached })
+    }
+
+    /// The program that finds the part of the list that may match first. None if it is too large.
+    fn in_parts(&self, parts: &Parts<'_>) -> Option<Compiled> {
+        let (dag, root) = parts.tree(None, false)?;
+        let by_pattern = Tree::new(&dag, root);
+        let reached = self.reached(&by_pattern);
+        let checked = match self.actions {
+            None => by_pattern,
+            Some(actions) => {
+                let mut dag = Dag::new(self.kind);
+                let action = |out: Output| LEAF | actions.get(out.0 as usize).copied().unwrap_or(DROP);
+                let root = insert(&mut dag, &by_pattern, action).ok()?;
+                Tree::new(&dag, root)
+            }
+        };
+        let (dag, root) = parts.tree(self.actions, true)?;
+        let program = Program::from_trees(self.kind, self.outputs, Tree::new(&dag, root), checked);
+        Some(Compiled { program, reached })
+    }
+
+    /// For each pattern, whether `tree` leads to it.
+    fn reached(&self, tree: &Tree) -> Vec<bool> {
+        let mut reached = vec![false; self.exprs.len()];
+        for out in tree.outputs() {
+            if let Some(r) = reached.get_mut(out.0 as usize) {
+                *r = true;
+            }
+        }
+        reached
     }
 }
 
@@ -176,7 +239,7 @@ fn too_large(pattern: usize, texts: &[&str]) -> PatternError {
 }
 
 impl Tree {
-    pub(super) fn new(dag: &Dag, root: u32) -> Tree {
+    pub(crate) fn new(dag: &Dag, root: u32) -> Tree {
         let order = dag.order(root);
         let mut place = vec![0u32; dag.nodes.len()];
         for (to, &from) in order.iter().enumerate() {
