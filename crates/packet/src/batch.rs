@@ -62,7 +62,12 @@ impl Batch {
     /// Drops all packets.
     #[inline]
     pub fn clear(&mut self) {
-        self.0.clear();
+        Packet::drop_all(&mut self.0);
+    }
+    /// Drops all packets. Returns the number of packets that they count as: super-packets count as their segments.
+    #[inline]
+    pub fn clear_counted(&mut self) -> u64 {
+        Packet::drop_all(&mut self.0)
     }
     /// Removes all packets and returns them in order.
     #[inline(always)]

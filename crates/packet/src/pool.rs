@@ -394,6 +394,47 @@ pub(crate) unsafe fn give(chunk: ChunkPtr) {
     }
 }
 
+/// Frees many chunks. Remembers the slab of the last one, because packets that are freed together are often from one slab.
+pub(crate) struct GiveBack {
+    /// The slab, if it belongs to the pool of this thread, and its list of free chunks.
+    last: Option<(NonNull<SlabHeader>, NonNull<Vec<ChunkPtr>>)>,
+}
+
+impl GiveBack {
+    pub fn new() -> GiveBack {
+        GiveBack { last: None }
+    }
+
+    /// Frees a chunk.
+    ///
+    /// # Safety
+    /// As for [`give`].
+    #[inline(always)]
+    pub unsafe fn give(&mut self, chunk: ChunkPtr) {
+        let slab = chunk.slab();
+        let free = match self.last {
+            Some((last, free)) if last == slab => free,
+            _ => {
+                // SAFETY: as in `give`, the slab has a header.
+                let header = unsafe { slab.as_ref() };
+                if !std::ptr::eq(header.pool.as_ptr(), CURRENT.get()) {
+                    // SAFETY: guaranteed by the caller.
+                    return unsafe { give_remote(header.pool, chunk) };
+                }
+                self.last = Some((slab, header.free));
+                header.free
+            }
+        };
+        // SAFETY: as in `give`: the list is that of this thread's own pool, and no reference to it exists. The pool lives at least
+        // as long as the chunk.
+        let free = unsafe { &mut *free.as_ptr() };
+        if free.len() == free.capacity() {
+            return grow_free(free, chunk);
+        }
+        free.push(chunk);
+    }
+}
+
 /// Adds a chunk to a free list that is full, so that the list must be reallocated.
 #[cold]
 #[inline(never)]

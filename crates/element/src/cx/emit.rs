@@ -114,9 +114,16 @@ impl Cx<'_> {
         self.core.count_drops(self.out.range.me, reason, n);
     }
     /// Drops all packets of a batch and counts them.
+    #[inline]
     pub fn drop_all(&mut self, batch: &mut Batch, reason: Reason) {
+        self.drop_counted(batch, reason);
+    }
+    /// Drops all packets of a batch and counts them. Returns the number of packets that they count as: super-packets count as their
+    /// segments.
+    #[inline]
+    pub fn drop_counted(&mut self, batch: &mut Batch, reason: Reason) -> u64 {
         self.core.count_drops(self.out.range.me, reason, batch.len() as u64);
-        batch.clear();
+        batch.clear_counted()
     }
 
     /// Makes the programs in the kernel again when this element has returned, because its code there has changed or is no longer

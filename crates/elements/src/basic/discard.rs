@@ -62,17 +62,10 @@ impl Discard {
         cx.drop(p, Reason::Discarded);
     }
 }
-
-/// Returns the number of packets in a batch. A super-packet counts as many times as it has segments.
-fn segments(batch: &Batch) -> u64 {
-    batch.iter().map(|p| p.segments().0).sum()
-}
-
 impl Element for Discard {
     #[inline]
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.count.add(segments(batch));
-        cx.drop_all(batch, Reason::Discarded);
+        self.count.add(cx.drop_counted(batch, Reason::Discarded));
     }
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
@@ -91,8 +84,7 @@ impl Element for Discard {
         }
         cx.pull(0, n, &mut self.batch);
         let got = self.batch.len();
-        self.count.add(segments(&self.batch));
-        cx.drop_all(&mut self.batch, Reason::Discarded);
+        self.count.add(cx.drop_counted(&mut self.batch, Reason::Discarded));
         self.done += got;
         if got == n && self.done < burst {
             return Turn::More;
