@@ -299,18 +299,17 @@ pub trait Action: Object {
     /// method only if the class can process a whole batch at less cost than its packets one by one.
     #[inline]
     fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        // The loop is not in a shared function, so that the compiler inlines the action into it.
-        let mut left = None;
-        for (i, p) in batch.iter_mut().enumerate() {
-            let v = self.action(p, cx);
+        // The loop is not in a shared function, so that the compiler inlines the action into it. It counts nothing: the number of
+        // the packet is computed only when the loop ends early.
+        let mut packets = batch.iter_mut();
+        while let Some(p) = packets.next() {
+            let verdict = self.action(p, cx);
             // `matches!` reads only the discriminant. A comparison with `==` would also read the fields of the verdict.
-            if !matches!(v, Verdict::Next) {
-                left = Some((i, v));
-                break;
+            if !matches!(verdict, Verdict::Next) {
+                let after = packets.len();
+                let at = batch.len() - after - 1;
+                return cx.apply_rest(batch, at, verdict, |p, cx| self.action(p, cx));
             }
-        }
-        if let Some((i, v)) = left {
-            cx.apply_rest(batch, i, v, |p, cx| self.action(p, cx));
         }
     }
 }
