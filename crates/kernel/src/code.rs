@@ -16,7 +16,7 @@ pub(crate) use shared::DECAYED;
 use tidy::{front, without_jumps, without_unused};
 
 /// Offsets on the stack, from its end.
-pub(crate) mod stack {
+pub mod stack {
     /// The annotation bytes.
     pub const ANNOTATIONS: i32 = -48;
     /// The end of a packet that was shortened, from the start of the frame; 8 bytes.
@@ -149,6 +149,8 @@ pub struct Code<'a> {
     device: u32,
     /// The name of the device; empty if it is not known.
     received_by: &'a str,
+    /// Whether the code runs at user level, as machine code.
+    pub(crate) is_at_user_level: bool,
     connected: &'a [bool],
     reasons: Reasons,
     pub(crate) shared: &'a mut Shared,
@@ -182,6 +184,7 @@ impl<'a> Code<'a> {
             input,
             device,
             received_by,
+            is_at_user_level: false,
             connected,
             reasons,
             shared,
@@ -221,6 +224,11 @@ impl<'a> Code<'a> {
     /// The name of the device that has received the packet.
     pub fn received_by(&self) -> &str {
         self.received_by
+    }
+
+    /// Whether the code runs at user level, where packets that go up reach the element in their order.
+    pub fn is_at_user_level(&self) -> bool {
+        self.is_at_user_level
     }
 
     /// Whether an output is connected.

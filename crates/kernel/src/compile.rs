@@ -37,6 +37,14 @@ pub trait Network {
     fn puller(&self, _element: u32) -> Option<(u32, u32)> {
         None
     }
+    /// Whether packets on an output may continue in the same [`Region`](crate::Region).
+    fn is_passable(&self, _element: u32, _output: u32) -> bool {
+        true
+    }
+    /// The place of an output in the order in which the run loop moves the packets on an element's outputs.
+    fn rank(&self, _element: u32, output: u32) -> u32 {
+        output
+    }
 }
 
 /// The numbers of the drop reasons that the compiler itself needs.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// A value of 64 bits that a program computes. Loads of fewer bytes are extended by zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Value(pub(crate) u32);
+pub struct Value(pub u32);
 
 /// The second operand of arithmetic and tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Size {
 
 /// Where a load or a store finds its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Base {
+pub enum Base {
     /// The frame.
     Frame,
     /// The stack; offsets are negative.
@@ -141,7 +141,7 @@ impl Test {
 
 /// A place in the code of an element that jumps lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Label(pub(crate) u32);
+pub struct Label(pub u32);
 
 /// A number that programs count, and the handlers and the ledger show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -191,119 +191,187 @@ pub enum MapName {
 
 /// The way of a packet when the code of an element ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// It continues at an output of the element.
     Next(u32, State),
     /// It continues in the router at user level, at an input of the element.
     Up(u32, State),
     /// It leaves by a device, and is counted.
-    Send { device: u32, counter: u32, state: State },
+    Send {
+        /// The number of the device.
+        device: u32,
+        /// The number of the counter.
+        counter: u32,
+        /// The state of the packet.
+        state: State,
+    },
     /// It ends.
     Drop,
     /// The host's own network stack gets it, and it is counted.
-    Host { counter: u32, state: State },
+    Host {
+        /// The number of the counter.
+        counter: u32,
+        /// The state of the packet.
+        state: State,
+    },
 }
 
 /// A step of the code of an element.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
+    /// A constant.
     Constant {
+        /// The result.
         to: Value,
+        /// The number.
         n: i64,
     },
+    /// Loads bytes, extended by zeros.
     Load {
+        /// The result.
         to: Value,
+        /// Where the bytes are.
         base: Base,
+        /// The offset in bytes.
         offset: i32,
+        /// The number of bytes.
         size: Size,
     },
+    /// Stores the lowest bytes of a number.
     Store {
+        /// Where the bytes are.
         base: Base,
+        /// The offset in bytes.
         offset: i32,
+        /// The number of bytes.
         size: Size,
+        /// The number to store.
         from: Operand,
     },
+    /// Computes a value.
     Arithmetic {
+        /// The operation.
         operation: Arithmetic,
+        /// The result.
         to: Value,
+        /// The first operand.
         left: Value,
+        /// The second operand.
         right: Operand,
     },
     /// Converts between network order and the order of the processor.
     Swap {
+        /// The result.
         to: Value,
+        /// The number to convert.
         from: Value,
+        /// The number of bytes.
         size: Size,
     },
     /// Jumps if the test holds. Compares 32 bits, or 64 if `wide`.
     Branch {
+        /// The test.
         test: Test,
+        /// The first operand.
         left: Value,
+        /// The second operand.
         right: Operand,
+        /// Whether 64 bits are compared, not 32.
         wide: bool,
+        /// Where to continue.
         to: Label,
     },
+    /// Continues at a label.
     Jump(Label),
+    /// The place of a label.
     Bind(Label),
     /// Jumps if the frame is shorter than `end` bytes.
     Present {
+        /// The number of bytes.
         end: u32,
+        /// Where to continue otherwise.
         otherwise: Label,
     },
     /// The length of the frame.
     Length {
+        /// The result.
         to: Value,
     },
     /// Jumps to the first label if the frame is shorter than the number, of which `plus` is a constant part, and to the second if
     /// it is longer.
     BranchLength {
+        /// The number.
         than: Operand,
+        /// A constant that is added to the number.
         plus: i32,
+        /// Where shorter frames continue.
         shorter: Option<Label>,
+        /// Where longer frames continue.
         longer: Option<Label>,
     },
     /// The time of the clock that [`Table::time`](crate::Table::time) reads, or of [`Table::exact_time`](crate::Table::exact_time).
     Time {
+        /// The result.
         to: Value,
+        /// Whether the clock is the exact one.
         exact: bool,
     },
     /// A random number of 32 bits.
     Random {
+        /// The result.
         to: Value,
     },
     /// The address of the byte at an offset in the value of a map with one value.
     Address {
+        /// The result.
         to: Value,
+        /// The map.
         map: MapName,
+        /// The offset in bytes.
         offset: Operand,
     },
     /// Adds a number to eight bytes in one step. The value is the number before.
     Increment {
+        /// The result.
         to: Value,
+        /// Where the bytes are.
         base: Base,
+        /// The offset in bytes.
         offset: i32,
+        /// The number to add.
         by: Operand,
     },
     /// Lets an average decay for a number of epochs ([`Code::decay`](crate::Code::decay)).
     Decay {
+        /// The result.
         to: Value,
+        /// The number of epochs.
         epochs: Value,
     },
     /// Looks up the key at `key` on the stack. The value is the address of the entry, or 0.
     LookUp {
+        /// The table.
         table: MapName,
+        /// The offset of the key on the stack.
         key: i32,
+        /// The result.
         to: Value,
     },
     /// Moves the start of the frame by `by` bytes. Jumps if there is no room.
     MoveStart {
+        /// The number of bytes.
         by: i32,
+        /// Where to continue otherwise.
         otherwise: Label,
     },
+    /// Adds to a counter.
     Count {
+        /// The number of the counter.
         counter: u32,
+        /// The number to add.
         by: Operand,
     },
+    /// The end of a path.
     Exit(Exit),
 }
 
