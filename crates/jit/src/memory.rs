@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Executable memory with compiled code.
 
-use castanet_native::Entry;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{AbiParam, Signature, types};
 use cranelift_jit::{JITBuilder, JITModule};
@@ -20,7 +19,7 @@ impl Drop for Memory {
     }
 }
 
-/// The signature of [`Entry`].
+/// The signature of [`castanet_native::Entry`].
 pub(crate) fn signature(module: &JITModule) -> Signature {
     let pointer = module.target_config().pointer_type();
     let mut signature = module.make_signature();
@@ -29,24 +28,18 @@ pub(crate) fn signature(module: &JITModule) -> Signature {
     signature
 }
 
-/// Compiles the function that `make` returns, which has the signature of [`signature`]. None if the machine does not allow it.
-pub(crate) fn load(make: impl FnOnce(&JITModule) -> Context) -> Option<(Entry, Memory)> {
+/// Compiles the function that `make` returns. Returns its address, which is not null. None if the machine does not allow it.
+pub(crate) fn load(make: impl FnOnce(&JITModule) -> Context) -> Option<(*const u8, Memory)> {
     let builder = JITBuilder::with_flags(&[("opt_level", "speed")], default_libcall_names()).ok()?;
     let module = Memory(Mutex::new(Some(JITModule::new(builder))));
     let address = {
         let mut module = module.0.lock();
         let module = module.as_mut()?;
         let mut context = make(module);
-        let function = module.declare_function("classify", Linkage::Local, &context.func.signature).ok()?;
+        let function = module.declare_function("code", Linkage::Local, &context.func.signature).ok()?;
         module.define_function(function, &mut context).ok()?;
         module.finalize_definitions().ok()?;
         module.get_finalized_function(function)
     };
-    if address.is_null() {
-        return None;
-    }
-    // SAFETY: the address is that of a function of this signature: two pointer-sized arguments and a 32-bit result, by the C
-    // calling convention of this machine.
-    let entry = unsafe { std::mem::transmute::<*const u8, Entry>(address) };
-    Some((entry, module))
+    (!address.is_null()).then_some((address, module))
 }

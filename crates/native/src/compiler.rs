@@ -10,17 +10,17 @@ use std::thread::{JoinHandle, Thread};
 
 /// A program, and its machine code when it is ready.
 #[derive(Debug)]
-pub struct Job<P> {
+pub struct Job<P, C = Code> {
     program: P,
-    code: OnceLock<Code>,
+    code: OnceLock<C>,
     wanted: AtomicBool,
     /// The thread that makes the code. None if nobody makes it.
     thread: Option<Thread>,
 }
 
-impl<P> Job<P> {
+impl<P, C> Job<P, C> {
     /// A program that stays without machine code.
-    pub fn interpreted(program: P) -> Job<P> {
+    pub fn interpreted(program: P) -> Job<P, C> {
         Job { program, code: OnceLock::new(), wanted: AtomicBool::new(false), thread: None }
     }
 
@@ -32,7 +32,7 @@ impl<P> Job<P> {
 
     /// The machine code, if it is ready.
     #[inline(always)]
-    pub fn code(&self) -> Option<&Code> {
+    pub fn code(&self) -> Option<&C> {
         self.code.get()
     }
 
@@ -48,24 +48,24 @@ impl<P> Job<P> {
 }
 
 /// The state that the thread and the compiler share.
-struct Shared<P> {
+struct Shared<P, C> {
     /// The jobs without code. A job disappears with the last element that uses it.
-    open: Mutex<Vec<Weak<Job<P>>>>,
+    open: Mutex<Vec<Weak<Job<P, C>>>>,
     ended: AtomicBool,
 }
 
-impl<P> Shared<P> {
+impl<P, C> Shared<P, C> {
     /// Takes out a job whose code is wanted.
-    fn next(&self) -> Option<Arc<Job<P>>> {
+    fn next(&self) -> Option<Arc<Job<P, C>>> {
         let mut open = self.open.lock();
         open.retain(|job| job.strong_count() > 0);
-        let wanted = |job: &Weak<Job<P>>| job.upgrade().filter(|j| j.wanted.load(Ordering::Acquire));
+        let wanted = |job: &Weak<Job<P, C>>| job.upgrade().filter(|j| j.wanted.load(Ordering::Acquire));
         let (at, job) = open.iter().enumerate().find_map(|(at, job)| Some((at, wanted(job)?)))?;
         open.swap_remove(at);
         Some(job)
     }
 
-    fn run(&self, compile: fn(&P) -> Option<Code>) {
+    fn run(&self, compile: fn(&P) -> Option<C>) {
         while !self.ended.load(Ordering::Acquire) {
             match self.next() {
                 Some(job) => {
@@ -91,22 +91,27 @@ pub enum When {
 
 /// Makes the machine code of all jobs of a router. A thread of its own makes what is wanted, one after the other. This thread
 /// starts with the first job, sleeps until code is wanted, and ends with the compiler.
-pub struct Compiler<P> {
-    compile: fn(&P) -> Option<Code>,
+pub struct Compiler<P, C = Code> {
+    compile: fn(&P) -> Option<C>,
     when: When,
-    shared: Arc<Shared<P>>,
+    shared: Arc<Shared<P, C>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl<P: Send + Sync + 'static> Compiler<P> {
+impl<P: Send + Sync + 'static, C: Send + Sync + 'static> Compiler<P, C> {
     /// A compiler that makes machine code with `compile`, which returns None if it cannot.
-    pub fn new(compile: fn(&P) -> Option<Code>, when: When) -> Compiler<P> {
+    pub fn new(compile: fn(&P) -> Option<C>, when: When) -> Compiler<P, C> {
         let shared = Shared { open: Mutex::default(), ended: AtomicBool::new(false) };
         Compiler { compile, when, shared: Arc::new(shared), thread: Mutex::default() }
     }
 
+    /// When this compiler makes code.
+    pub fn when(&self) -> When {
+        self.when
+    }
+
     /// A job for a program.
-    pub fn job(&self, program: P) -> Arc<Job<P>> {
+    pub fn job(&self, program: P) -> Arc<Job<P, C>> {
         if self.when == When::AtOnce {
             let code = (self.compile)(&program).map(OnceLock::from).unwrap_or_default();
             return Arc::new(Job { code, ..Job::interpreted(program) });
@@ -130,7 +135,7 @@ impl<P: Send + Sync + 'static> Compiler<P> {
     }
 }
 
-impl<P> Drop for Compiler<P> {
+impl<P, C> Drop for Compiler<P, C> {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
         let thread = self.thread.get_mut().take();
@@ -197,7 +202,7 @@ mod tests {
         assert_eq!(compiler.shared.open.lock().len(), 0);
         let ready = Compiler::new(compile, When::AtOnce);
         assert!(ready.job(1).code().is_some() && ready.job(2).code().is_none());
-        let alone = Job::interpreted(1);
+        let alone: Job<u32> = Job::interpreted(1);
         alone.want();
         assert!(alone.code().is_none());
     }

@@ -7,6 +7,8 @@
 
 mod code;
 mod compiler;
+mod path;
 
 pub use code::{Code, Entry, SHORT};
 pub use compiler::{Compiler, Job, When};
+pub use path::{Path, PathEntry};

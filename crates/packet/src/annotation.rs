@@ -180,7 +180,14 @@ impl Packet {
 
     /// Sets the MAC header to `offset` bytes from the start of the data; a negative offset is before the data. Does
     /// nothing if the position is outside of the buffer.
+    #[inline(always)]
     pub fn set_mac_header(&mut self, offset: isize) {
+        if offset == 0 {
+            // INVARIANT: the data begin in the buffer or at its end.
+            let m = self.meta_mut();
+            m.mac = m.data;
+            return;
+        }
         if let Some(at) = self.position(offset) {
             self.meta_mut().mac = at;
         }
@@ -208,6 +215,11 @@ impl Packet {
     fn position(&self, offset: isize) -> Option<u32> {
         let at = (self.meta().data as usize).checked_add_signed(offset)?;
         u32::try_from(at).ok().filter(|&a| a <= self.meta().cap)
+    }
+    /// Whether no other packet shares the buffer, and the packet has no offloads, is not traced, and has the packet type
+    /// [`PacketType::Host`].
+    pub fn is_plain(&self) -> bool {
+        self.meta().flags & !crate::layout::PLAIN == 0
     }
     /// The offset of the network header from the start of the data, negative if the header is before the data. `None`
     /// if the header is not set.

@@ -12,6 +12,7 @@ mod annotation;
 mod batch;
 mod chunk;
 mod fresh;
+pub mod layout;
 mod offload;
 mod packet;
 pub mod pool;

@@ -16,9 +16,22 @@ pub fn header(to: EtherAddr, from: EtherAddr) -> [u8; EtherHeader::LEN] {
 #[inline(always)]
 pub fn put(p: &mut Packet, header: &[u8; EtherHeader::LEN]) -> bool {
     let Some(place) = p.push_header() else { return false };
-    *place = *header;
+    fill(place, header);
     p.set_mac_header(0);
     true
+}
+
+/// Copies a header by two loads and two stores, which overlap.
+#[inline(always)]
+fn fill(to: &mut [u8; EtherHeader::LEN], from: &[u8; EtherHeader::LEN]) {
+    let (Some(first), Some(last)) = (from.first_chunk::<8>(), from.last_chunk::<8>()) else { return };
+    let (first, last) = (*first, *last);
+    if let Some(place) = to.first_chunk_mut() {
+        *place = first;
+    }
+    if let Some(place) = to.last_chunk_mut() {
+        *place = last;
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -63,7 +76,7 @@ impl Cache {
     pub fn encapsulate_in_place(&self, p: &mut Packet, generation: u32, now: i64) -> bool {
         let Some(header) = self.header(p, generation, now) else { return false };
         let Some(place) = p.push_header_in_place() else { return false };
-        *place = *header;
+        fill(place, header);
         p.set_mac_header(0);
         true
     }
