@@ -6,9 +6,9 @@ use crate::rounds::Rounds;
 use castanet_classes::Registry;
 use castanet_element::build::of_router;
 use castanet_element::{ClassDef, Clock, element};
-use castanet_jit::{When, compiler};
+use castanet_jit::{When, compiler, path_compiler};
 use castanet_runtime::swap::Loaded;
-use castanet_runtime::{Options, Router};
+use castanet_runtime::{Given, Options, Router};
 use castanet_tables::{Prefix, Route, StaticTable};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -111,9 +111,16 @@ impl Mode {
     pub(crate) fn options(self) -> Options {
         let default = Options::default();
         let batch = if self.optimize { self.batch.max(default.batch) } else { self.batch };
-        let given = if self.optimize { of_router(compiler(When::AtOnce)) } else { default.given };
+        let given = if self.optimize { compilers() } else { default.given };
         Options { batch, optimize: self.optimize, clock: Clock::real(), given, ..default }
     }
+}
+
+/// Compilers of machine code, which is ready before the first packet.
+fn compilers() -> Given {
+    let mut given = of_router(compiler(When::AtOnce));
+    given.extend(of_router(path_compiler(When::AtOnce)));
+    given
 }
 
 /// Builds a router with the classes of the project and additional ones.

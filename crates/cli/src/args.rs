@@ -226,10 +226,10 @@ pub struct Run {
     /// Run the configuration as it stands, without optimising it as it loads.
     #[arg(long)]
     pub no_optimize: bool,
-    /// Interpret the decision trees of classifiers; without this option, those that see many packets become machine code.
+    /// Make no machine code; without this option, classifiers and paths that see many packets become machine code.
     #[arg(long)]
     pub no_jit: bool,
-    /// Make the machine code of all classifiers before the router starts.
+    /// Make the machine code of classifiers before the router starts, and that of paths before their first packets.
     #[arg(long, conflicts_with_all = ["no_jit", "no_optimize"])]
     pub jit_first: bool,
     /// Measure what each element costs, in a sample of the time, and print a table after the run.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet explain`: which worker reaches which element, and why, and which tasks get several turns at once.
+//! `castanet explain`: which worker reaches which element, and why, which tasks get several turns at once, and which
+//! elements become machine code.
 
 use crate::args::Explain;
 use crate::kernel::Driver;
@@ -38,10 +39,14 @@ pub fn main(args: &Explain) -> ExitCode {
         let (placement, more) = castanet_runtime::place(&graph, loaded.classes.as_ref(), args.workers);
         text = placement.explain(&graph);
         // Other workers may run between the turns of a worker.
+        let paths = castanet_runtime::explain_paths(graph.clone(), loaded.classes.as_ref());
         if args.workers == 1
             && let Some((graph, quanta)) = castanet_runtime::several_turns(graph, loaded.classes.as_ref())
         {
             text = format!("{text}\n{}", quanta.explain(&graph));
+        }
+        if let Some(paths) = paths.filter(|p| !p.is_empty()) {
+            text = format!("{text}\n{paths}");
         }
         diagnostics.extend(more);
     }

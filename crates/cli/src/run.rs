@@ -56,13 +56,20 @@ pub fn build(
     router
 }
 
-/// The state for the elements of every router: the compiler of classifiers.
+/// The state for the elements of every router: the compilers of classifiers and of paths.
 fn given(args: &Run) -> Given {
     match (args.no_optimize || args.no_jit, args.jit_first) {
         (true, _) => Given::default(),
-        (false, false) => of_router(castanet_jit::compiler(When::Wanted)),
-        (false, true) => of_router(castanet_jit::compiler(When::AtOnce)),
+        (false, false) => compilers(When::Wanted),
+        (false, true) => compilers(When::AtOnce),
     }
+}
+
+/// Compilers of classifiers and of paths.
+fn compilers(when: When) -> Given {
+    let mut given = of_router(castanet_jit::compiler(when));
+    given.extend(of_router(castanet_jit::path_compiler(when)));
+    given
 }
 
 fn options(args: &Run, name: &str, text: &str) -> Result<Options, String> {

@@ -182,6 +182,8 @@ impl Nodes {
         }
         self.add_kernel_counts(core);
         let done = self.with(core, element, |e, cx| handler::write(e, handler, value, cx));
+        // Also a write that fails may have changed the element.
+        self.paths.forget(element);
         done.ok_or_else(|| Missing::Write(name.clone()))???;
         self.refresh_kernel(core);
         self.check_effects(core, element);

@@ -70,7 +70,7 @@ const fn swap(name: &'static str, doc: &'static str, command: SwapCommand) -> Gl
 }
 
 /// The global handlers that every router has.
-static ALWAYS: [GlobalHandler; 19] = [
+static ALWAYS: [GlobalHandler; 20] = [
     value("version", "The version of Click whose language and interfaces this program has.", |_| {
         CLICK_VERSION.to_string()
     }),
@@ -99,6 +99,17 @@ static ALWAYS: [GlobalHandler; 19] = [
             ValueKind::Table,
         ),
         read: Some(GlobalRead::Anywhere(Shared::kernel_table)),
+        write: None,
+    },
+    GlobalHandler {
+        spec: HandlerSpec::new(
+            "paths",
+            HandlerFlags::READ,
+            "The paths that are machine code. One line per path: the packets that it has moved, the packets that began it but were \
+             processed by its elements, and the names of its elements, separated by tabs.",
+            ValueKind::Table,
+        ),
+        read: Some(GlobalRead::Anywhere(Shared::paths_table)),
         write: None,
     },
     GlobalHandler {

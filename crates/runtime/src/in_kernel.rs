@@ -3,7 +3,7 @@
 //! it again when a handler has changed an element.
 
 use crate::assembly::Assembly;
-use crate::kernel::{Kernel, KernelDriver, Programs, unseen};
+use crate::kernel::{Kernel, KernelDriver, Programs, REASONS, unseen};
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::options::Options;
@@ -15,7 +15,7 @@ use castanet_element::run_loop::{Core, Entry};
 use castanet_element::{Attached, Messages as _, Object};
 use castanet_graph::Graph;
 use castanet_kernel::handover::Points;
-use castanet_kernel::{Code, Counter, Lowered, Network, PART, Point, Reasons, Refused};
+use castanet_kernel::{Code, Counter, Lowered, Network, PART, Point, Refused};
 use castanet_lang::flat::PortRef;
 use castanet_spec::{Capability, Reason};
 use std::collections::BTreeMap;
@@ -35,8 +35,6 @@ const GENERATIONS: usize = 32;
 
 /// The message when the kernel refuses programs.
 const AT_USER_LEVEL: &str = "the whole router runs at user level, not in the kernel";
-
-const REASONS: Reasons = Reasons { no_port: Reason::NoPort as u16, no_room: Reason::NoBuffer as u16 };
 
 /// The elements of a worker as the compiler sees them.
 struct View<'a> {
@@ -315,11 +313,12 @@ impl Nodes {
             None => counts,
         };
         for (counter, more) in new {
-            self.add_kernel_count(core, counter, more);
+            self.add_count(core, counter, more);
         }
     }
 
-    fn add_kernel_count(&mut self, core: &mut Core, counter: Counter, more: u64) {
+    /// Adds to a count that compiled code has counted for an element.
+    pub(crate) fn add_count(&mut self, core: &mut Core, counter: Counter, more: u64) {
         match counter {
             Counter::Entered(e) => core.count_entry(e, Entry::Entered, more),
             Counter::Left(e) => core.count_entry(e, Entry::Left, more),
@@ -376,14 +375,14 @@ impl Nodes {
         match self.install_kernel(core, driver.clone(), programs, older, false) {
             Ok(counted) => {
                 for (counter, more) in unseen(&seen, counted) {
-                    self.add_kernel_count(core, counter, more);
+                    self.add_count(core, counter, more);
                 }
             }
             // The former programs do not know what has changed.
             Err(why) => {
                 shared.message(&format!("{AT_USER_LEVEL}: {why}"));
                 for (counter, more) in unseen(&seen, driver.remove()) {
-                    self.add_kernel_count(core, counter, more);
+                    self.add_count(core, counter, more);
                 }
                 self.add_losses(core);
                 *shared.kernel.lock() = None;
@@ -401,6 +400,7 @@ impl Nodes {
             self.pass_tickets(core);
         }
         if core.take_stale() {
+            self.paths.forget_all();
             self.renew_kernel(core);
         }
     }
@@ -515,7 +515,7 @@ pub(crate) fn hand_over(old: &mut Assembly, new: &mut Assembly, pairs: &Pairs) {
     for (counter, more) in unseen(&seen, counted) {
         // Counts of a removed element since the swap began are not shown anywhere.
         if let Some(counter) = paired(counter, pairs) {
-            w.nodes.add_kernel_count(&mut w.core, counter, more);
+            w.nodes.add_count(&mut w.core, counter, more);
         }
     }
 }

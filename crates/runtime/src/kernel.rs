@@ -3,10 +3,15 @@
 
 use castanet_kernel::handover::Points;
 use castanet_kernel::order::Ticket;
-use castanet_kernel::{Counter, PART, Program, Report, Table};
+use castanet_kernel::{Counter, PART, Program, Reasons, Report, Table};
+use castanet_spec::Reason;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+
+/// The drop reasons that the compiler itself needs.
+pub(crate) const REASONS: Reasons =
+    Reasons { no_port: Reason::NoPort as u16, no_room: Reason::NoBuffer as u16 };
 
 /// The programs of a router.
 #[derive(Debug, Default)]

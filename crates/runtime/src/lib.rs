@@ -10,17 +10,18 @@
 //!   `session` has these and the other state that hot swaps keep, such as the listeners to messages.
 //! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, how workers send requests to each
 //!   other, and how they wait for each other at a swap.
-//! - [`kernel`]: the programs of the part of a router that runs in the kernel.
+//! - [`kernel`]: the programs of the part of a router that runs in the kernel. `paths` has the paths that are machine code.
 //! - `build_state`, [`driver_elements`], [`shared`], `observed`: the data of one configuration, and the elements that the driver
 //!   adds to it. [`handlers`] and [`global_handlers`] have the handlers that no class declares. `replicas` decides
 //!   which workers get a handler call, and combines their answers.
-//! - `nodes`, `sample`, `probes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`, `run_quanta`: the elements of one
-//!   worker, and how packets move among them.
+//! - `nodes`, `sample`, `probes`, `accounts`, `reach`, `visit`, `compile_paths`, `run_paths`, `push`, `pull`, `drive`,
+//!   `run_quanta`: the elements of one worker, and how packets move among them.
 //! - `task_handlers`, `dispatch` answer reads and writes. `polling` measures how long the tasks of a worker find
 //!   nothing, and `worker` is the run loop of tasks, timers and mail.
 //! - `pairs` decides which element of a new configuration replaces which element of the old one.
 //! - `assembly` is all workers of one configuration. `link`, `prepare`, `initialise` and `assemble` make it from a
-//!   checked graph. [`in_kernel`] runs a part of it in the kernel; `passage` keeps packets that come up from there in order. `reconfigure` replaces one element of it, and `panics` handles panics of elements.
+//!   checked graph. [`in_kernel`] runs a part of it in the kernel; `passage` keeps packets that come up from there in order. `explain_paths`
+//!   lists the paths that a configuration can have. `reconfigure` replaces one element of it, and `panics` handles panics of elements.
 //! - `swap::error`, `swap::loader`, `swap::plan`, `swap::candidate`, `swap::slot`: the errors of hot swaps, how hot
 //!   swaps read configurations, the plan of a swap, and the new configuration that waits to be committed. [`running`]
 //!   gives threads that are not workers access to the router. `swap::prepare`, `swap::cleaner` and `swap::commit` carry
@@ -34,12 +35,14 @@ mod assemble;
 mod assembly;
 mod barrier;
 mod build_state;
+mod compile_paths;
 pub mod compiled;
 mod disabled;
 mod dispatch;
 mod drive;
 pub mod driver_elements;
 mod errors;
+mod explain_paths;
 pub mod global_handlers;
 pub mod handlers;
 pub mod in_kernel;
@@ -59,6 +62,7 @@ pub mod options;
 mod pairs;
 mod panics;
 mod passage;
+mod paths;
 mod polling;
 mod prepare;
 mod probes;
@@ -71,6 +75,7 @@ mod reconfigure;
 mod remote;
 mod replicas;
 pub mod router;
+mod run_paths;
 mod run_quanta;
 pub mod running;
 mod sample;
@@ -88,8 +93,10 @@ mod wrapping;
 
 pub use castanet_element::class::Classes;
 pub use driver_elements::DriverElement;
+pub use explain_paths::explain_paths;
 pub use ledger::Ledger;
 pub use options::{Given, OnPanic, Options};
+pub use paths::PathCompiler;
 pub use prepare::{check, check_arguments, place, portable_names, several_turns, units};
 pub use router::{Router, build};
 pub use running::Running;

@@ -6,6 +6,7 @@ use crate::compiled::Compiled;
 use crate::lock::Locked;
 use crate::node::{Body, Member, NONE, Node};
 use crate::nodes::Nodes;
+use crate::paths::Paths;
 use crate::quanta::Quanta;
 use crate::shared::Shared;
 use castanet_element::run_loop::Edge;
@@ -47,6 +48,9 @@ pub(crate) fn link(
         reorder(&mut nodes, &mut edges, &mut places, &order);
         Compiled::new(code, &edges)
     });
+    if let Some(compiler) = &shared.path_compiler {
+        edges.iter_mut().for_each(|e| e.path = Paths::first(compiler));
+    }
     // Other workers run between the turns of a worker.
     let quanta = if shared.inboxes.len() == 1 && shared.optimize {
         let timed = !shared.is_simulated;

@@ -11,6 +11,7 @@ use crate::kernel::Passage;
 use crate::mail::Mail;
 use crate::node::{Body, NONE, Node, Rest};
 use crate::observed::Observed;
+use crate::paths::{Paths, REST};
 use crate::profile::Sampler;
 use crate::quanta::Quanta;
 use crate::shared::Shared;
@@ -77,6 +78,8 @@ pub struct Nodes {
     pub(crate) sampler: Sampler,
     /// The traces and taps of this worker's packets.
     pub(crate) observed: Observed,
+    /// The compiled paths.
+    pub(crate) paths: Paths,
     /// The channel through which the inbox delivers mail to this worker.
     pub(crate) mail: Option<Receiver<Mail>>,
     pub(crate) shared: Arc<Shared>,
@@ -117,6 +120,7 @@ impl Nodes {
             quanta,
             sampler: Sampler::default(),
             observed: Observed::default(),
+            paths: Paths::new(shared.path_compiler.clone()),
             mail: None,
             shared,
         }
@@ -241,6 +245,9 @@ impl Nodes {
     pub(crate) fn suspend(&mut self) {
         let Nodes { edges, stack, suspended, .. } = self;
         let taken = stack.drain(..).filter_map(|x| {
+            if x as usize == REST {
+                return Some((x, Batch::empty()));
+            }
             let edge = edges.get_mut(x as usize)?;
             edge.pending = false;
             Some((x, std::mem::take(&mut edge.batch)))
@@ -252,7 +259,10 @@ impl Nodes {
     fn resume(&mut self) -> bool {
         let Some(taken) = self.suspended.pop() else { return false };
         for (x, mut batch) in taken {
-            let Some(edge) = self.edges.get_mut(x as usize) else { continue };
+            let Some(edge) = self.edges.get_mut(x as usize) else {
+                self.stack.push(x);
+                continue;
+            };
             edge.batch.append(&mut batch);
             if !std::mem::replace(&mut edge.pending, true) {
                 self.stack.push(x);
@@ -264,6 +274,6 @@ impl Nodes {
     /// Returns the number of packets on edges, including those that `suspend` has taken away. For the ledger.
     pub fn waiting(&self) -> usize {
         let suspended = self.suspended.iter().flatten().map(|s| s.1.len()).sum::<usize>();
-        suspended + self.edges.iter().map(|e| e.batch.len()).sum::<usize>()
+        suspended + self.paths.waiting() + self.edges.iter().map(|e| e.batch.len()).sum::<usize>()
     }
 }

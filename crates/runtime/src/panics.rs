@@ -108,6 +108,7 @@ impl Nodes {
             None => return,
         };
         self.panicked.disabled.push((element, instance));
+        self.paths.forget(element);
         self.tasks.remove(element);
     }
 }

@@ -8,6 +8,7 @@ use crate::errors::{explain, failed};
 use crate::link;
 use crate::mail::{Inbox, Mail};
 use crate::options::{Options, Settings};
+use crate::paths::PathCompiler;
 use crate::profile::Meters;
 use crate::session::Session;
 use crate::shared::{Held, Shared, Supervisor};
@@ -23,6 +24,7 @@ use castanet_graph::{Graph, PortKind};
 use castanet_lang::flat::PortRef;
 use castanet_lang::{Diagnostic, Sources, Span};
 use castanet_spec::{Capability, Effects, Names, Origin};
+use std::any::TypeId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::Receiver;
@@ -360,6 +362,8 @@ pub(crate) fn prepare(
     if failed(&diagnostics) {
         return Err(diagnostics);
     }
+    let path_compiler = given.get(&(u32::MAX, TypeId::of::<PathCompiler>())).cloned();
+    let path_compiler = path_compiler.and_then(|c| c.downcast().ok()).filter(|_| optimize);
     let mut built =
         build_elements(&graph, classes.as_ref(), &names, &placement, (seed, given), &mut diagnostics);
     if failed(&diagnostics) {
@@ -406,6 +410,8 @@ pub(crate) fn prepare(
         held,
         meters: Meters::new(workers),
         kernel: Default::default(),
+        path_compiler,
+        path_accounts: Default::default(),
         session,
         supervisor,
     });

@@ -5,6 +5,7 @@ use crate::compiled::Compiled;
 use crate::lock::Purpose;
 use crate::node::{Body, Member, NONE, Node, Rest, is_all, leave};
 use crate::nodes::Nodes;
+use crate::paths::REST;
 use crate::shared::Shared;
 use crate::unwind::blamed;
 use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
@@ -26,15 +27,25 @@ struct Target {
     port: usize,
     /// The number of the element that the edge comes from.
     from: u32,
+    /// The compiled path that begins at the edge, or [`NONE`].
+    path: u32,
 }
 
 impl Nodes {
     /// Moves the packets on edge `x` to its node. Then follows the first edge on which this node has put packets, and
     /// so on, until a node has put packets on no edge. The other edges with packets wait on the stack.
     pub(crate) fn follow(&mut self, core: &mut Core, mut x: usize) {
-        while let Some(target) = self.take_off(core, x)
-            && let Some((n, touched)) = self.run_node(core, x, target)
-        {
+        while let Some(target) = self.take_off(core, x) {
+            if target.path != NONE
+                && let Some(next) = self.run_path(core, x, (target.path, target.node))
+            {
+                match next {
+                    Some(next) => x = next,
+                    None => return,
+                }
+                continue;
+            }
+            let Some((n, touched)) = self.run_node(core, x, target) else { return };
             self.settle(core);
             match self.next_of(n, touched) {
                 Some(next) => x = next,
@@ -46,10 +57,16 @@ impl Nodes {
     /// Moves the packets of edge `x` to `current`, and returns the target of the edge.
     #[inline(always)]
     fn take_off(&mut self, core: &mut Core, x: usize) -> Option<Target> {
-        let edge = self.edges.get_mut(x)?;
+        let Some(edge) = self.edges.get_mut(x) else {
+            if x == REST {
+                self.follow_rest(core);
+            }
+            return None;
+        };
         edge.pending = false;
         std::mem::swap(&mut self.current, &mut edge.batch);
-        let target = Target { node: edge.node as usize, port: edge.port as usize, from: edge.from };
+        let target =
+            Target { node: edge.node as usize, port: edge.port as usize, from: edge.from, path: edge.path };
         if core.limit() == 1 && self.current.len() > 1 {
             // The batch limit is 1, so packets must move one by one. If an element has made several packets from one,
             // put all but the first back on the edge, until the first has been stored, sent or dropped.
@@ -73,7 +90,7 @@ impl Nodes {
     #[inline(always)]
     fn run_node(&mut self, core: &mut Core, mut x: usize, mut target: Target) -> Option<(usize, u64)> {
         loop {
-            let Target { node: n, port, from } = target;
+            let Target { node: n, port, from, .. } = target;
             let Nodes { nodes, edges, current, shared, .. } = self;
             let Some(node) = nodes.get_mut(n) else {
                 shared.note_drop(core, from, Reason::NoPort, current.as_mut_vec());
@@ -91,8 +108,17 @@ impl Nodes {
                     let main = edges.get_mut(node.base as usize)?;
                     if sides == 0 && main.is_free() {
                         x = node.base as usize;
-                        target =
-                            Target { node: main.node as usize, port: main.port as usize, from: main.from };
+                        let path = main.path;
+                        target = Target {
+                            node: main.node as usize,
+                            port: main.port as usize,
+                            from: main.from,
+                            path,
+                        };
+                        if path != NONE {
+                            std::mem::swap(&mut main.batch, current);
+                            return Some((n, 1));
+                        }
                         continue;
                     }
                     main.batch.append(current);

@@ -136,6 +136,7 @@ impl Nodes {
             return Err(HandlerError::Failed(format!("element '{name}' has panicked and is disabled")).into());
         }
         let spec = shared.spec(element).ok_or_else(|| Missing::Write(format!("{name}.config")))?;
+        self.paths.forget(element);
         let mut new = self.guard(core, element, |_, core| shared.rebuild(core, element, text))??;
         let effects = new.common_ref().effects(spec.effects);
         let gained = effects.difference(shared.build_state.effects_of(element));

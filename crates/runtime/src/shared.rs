@@ -100,6 +100,9 @@ pub struct Shared {
     pub(crate) meters: Meters,
     /// The part of the configuration that runs in the kernel.
     pub(crate) kernel: crate::kernel::KernelSlot,
+    /// The compiler of paths. None if the router does not compile any.
+    pub(crate) path_compiler: Option<Arc<crate::paths::PathCompiler>>,
+    pub(crate) path_accounts: crate::paths::Accounts,
     /// The state of the running router that hot swaps do not replace.
     pub(crate) session: Arc<Session>,
     pub(crate) supervisor: Arc<dyn Supervisor>,

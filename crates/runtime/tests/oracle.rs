@@ -5,7 +5,7 @@
 use castanet_element::CallError;
 use castanet_runtime::{Ledger, Router};
 use castanet_testkit::random_graph::{Configuration, Wish};
-use castanet_testkit::{simulated, try_naive, try_router};
+use castanet_testkit::{compilers, simulated, try_naive, try_router};
 use std::collections::BTreeMap;
 
 /// The observable results of a run.
@@ -51,8 +51,21 @@ fn values(
     out
 }
 
-fn fast(c: &Configuration, batch: usize, observed: bool) -> Result<Seen, String> {
-    let (options, log) = simulated(batch);
+/// How a configuration is run.
+#[derive(Clone, Copy, Debug)]
+struct Mode {
+    batch: usize,
+    /// Whether clients observe packets.
+    observed: bool,
+    /// Whether paths are machine code.
+    compiled: bool,
+}
+
+fn fast(c: &Configuration, Mode { batch, observed, compiled }: Mode) -> Result<Seen, String> {
+    let (mut options, log) = simulated(batch);
+    if compiled {
+        options.given = compilers();
+    }
     let mut r = try_router(&c.text(), options)?;
     if observed {
         r.write(None, "trace", "t 1000").map_err(|e| e.to_string())?;
@@ -161,12 +174,15 @@ fn map_difference<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
 fn differs(c: &Configuration, wish: Wish) -> Option<String> {
     let want = naive(c).ok()?;
     let batches: &[usize] = if wish.marks { &[1, 2, 3, 32, 256] } else { &[1] };
+    let plain = batches.iter().map(|&batch| Mode { batch, observed: false, compiled: false });
     // Traces see the same at all batch sizes above 1, because followed packets move alone.
-    let observed = [(&1, true), (&32, true)].into_iter().filter(|o| batches.contains(o.0));
-    for (&batch, observed) in batches.iter().map(|b| (b, false)).chain(observed) {
-        let got = match fast(c, batch, observed) {
+    let more = [(1, true, false), (32, true, false), (2, false, true), (32, false, true), (32, true, true)];
+    let more = more.map(|(batch, observed, compiled)| Mode { batch, observed, compiled });
+    for mode in plain.chain(more.into_iter().filter(|m| batches.contains(&m.batch))) {
+        let Mode { batch, .. } = mode;
+        let got = match fast(c, mode) {
             Ok(s) => s,
-            Err(e) => return Some(format!("batch {batch}, observed {observed}: {e}")),
+            Err(e) => return Some(format!("{mode:?}: {e}")),
         };
         let order = if batch == 1 && wish.exact {
             first_difference("records", &want.records, &got.records)
@@ -178,7 +194,7 @@ fn differs(c: &Configuration, wish: Wish) -> Option<String> {
         let more = || map_difference("handlers", &want.values, &got.values);
         let ledgers = || map_difference("ledger", &want.ledger, &got.ledger);
         if let Some(d) = order.or_else(other).or_else(more).or_else(ledgers) {
-            return Some(format!("batch {batch}, observed {observed}: {d}"));
+            return Some(format!("{mode:?}: {d}"));
         }
     }
     None

@@ -4,10 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use castanet_classes::Registry;
-use castanet_element::build::of_router;
 use castanet_element::prelude::*;
 use castanet_element::{Clock, action};
-use castanet_jit::When;
 use castanet_runtime::naive::Naive;
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Given, Options, Router};
@@ -40,7 +38,7 @@ impl Action for Record {
 fn options(batch: usize, optimize: bool) -> (Options, Log) {
     let log = Log::default();
     let clock = Clock::simulated(castanet_testkit::START);
-    let given = if optimize { of_router(castanet_jit::compiler(When::AtOnce)) } else { Given::default() };
+    let given = if optimize { castanet_testkit::compilers() } else { Given::default() };
     (Options { batch, optimize, given, printer: log.printer(), clock, ..Options::default() }, log)
 }
 

@@ -20,11 +20,13 @@ mod stride_list;
 pub use stride_list::StrideList;
 
 use castanet_classes::Registry;
+use castanet_element::build::of_router;
 use castanet_element::{Classes as _, Clock};
+use castanet_jit::When;
 use castanet_runtime::naive::Naive;
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::text::TextError;
-use castanet_runtime::{Options, Router};
+use castanet_runtime::{Given, Options, Router};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -105,6 +107,13 @@ impl Log {
 pub fn simulated(batch: usize) -> (Options, Log) {
     let log = Log::default();
     (Options { batch, printer: log.printer(), clock: Clock::simulated(START), ..Options::default() }, log)
+}
+
+/// Compilers of machine code, which is ready before the first packet.
+pub fn compilers() -> Given {
+    let mut given = of_router(castanet_jit::compiler(When::AtOnce));
+    given.extend(of_router(castanet_jit::path_compiler(When::AtOnce)));
+    given
 }
 
 /// Options for real time, with messages going to a log.

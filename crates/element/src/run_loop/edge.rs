@@ -20,13 +20,15 @@ pub struct Edge {
     pub pending: bool,
     /// Whether the edge closes a cycle. Each crossing of such an edge adds a hop to the hop count of a packet.
     pub back: bool,
+    /// The number of the compiled path that begins here, or `u32::MAX`. The run loop numbers them.
+    pub path: u32,
 }
 
 impl Default for Edge {
     /// An edge that is not connected yet. Its batch allocates no memory before the first packet, because most edges of
     /// a large router never hold a packet.
     fn default() -> Self {
-        Edge { batch: Batch::empty(), node: 0, port: 0, from: 0, pending: false, back: false }
+        Edge { batch: Batch::empty(), node: 0, port: 0, from: 0, pending: false, back: false, path: u32::MAX }
     }
 }
 

@@ -59,7 +59,7 @@ const HOST: &str = "
 type Configuration =
     (&'static str, &'static [(&'static str, &'static str)], &'static str, Net, &'static [&'static str]);
 
-const CONFIGURATIONS: &[Configuration] = &[
+pub const CONFIGURATIONS: &[Configuration] = &[
     (
         "ip-router",
         &[(
@@ -119,7 +119,7 @@ fn replaced(text: &str, from: &str, to: &str) -> String {
 }
 
 /// The text of a configuration, with what the test needs.
-fn text(&(name, replace, script, ..): &Configuration, end: usize) -> String {
+pub fn text(&(name, replace, script, ..): &Configuration, end: usize) -> String {
     let mut text = replace.iter().fold(read(name), |text, (from, to)| replaced(&text, from, to));
     match name {
         "firewall" => {

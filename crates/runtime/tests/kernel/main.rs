@@ -12,6 +12,7 @@ mod frames;
 mod graphs;
 mod oracle;
 mod order;
+mod paths;
 mod pieces;
 mod rates;
 mod real;
@@ -41,6 +42,8 @@ struct Seen {
     messages: Vec<String>,
     handlers: BTreeMap<String, String>,
     ledger: String,
+    /// The handler `paths`.
+    paths: String,
 }
 
 /// Handlers whose values differ, because packets pass some elements only at user level: queues are left out in the kernel.
@@ -53,10 +56,15 @@ fn start(text: &str, world: &World) -> (Router, Log) {
 }
 
 fn options(world: &World, log: &Log) -> Options {
+    let mut given = of_router(world.clone());
+    if world.is_compiled() {
+        given.extend(castanet_testkit::compilers());
+    }
     Options {
         clock: Clock::simulated(castanet_testkit::START),
-        given: of_router(world.clone()),
+        given,
         printer: log.printer(),
+        batch: if world.has_bursts() { 1 } else { Options::default().batch },
         ..Options::default()
     }
 }
@@ -95,7 +103,8 @@ fn finish(mut router: Router, log: &Log, world: &World) -> Seen {
         }
     }
     let ledger = router.ledger().to_string();
-    Seen { sent: world.sent(), messages: log.lines(), handlers, ledger }
+    let paths = router.read(None, "paths", "").unwrap();
+    Seen { sent: world.sent(), messages: log.lines(), handlers, ledger, paths }
 }
 
 /// Frames with their times in milliseconds and their devices.

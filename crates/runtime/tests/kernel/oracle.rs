@@ -36,7 +36,8 @@ fn naive(text: &str, frames: &Timed, like: &Seen) -> Seen {
     names.sort_by_key(|n| n.0);
     let read = |(e, name, handler): (u32, &String, &str)| Some((name.clone(), naive.read(e, handler).ok()?));
     let handlers = names.into_iter().filter_map(read).collect();
-    Seen { sent: world.sent(), messages: log.lines(), handlers, ledger: naive.ledger().to_string() }
+    let ledger = naive.ledger().to_string();
+    Seen { sent: world.sent(), messages: log.lines(), handlers, ledger, paths: String::new() }
 }
 
 /// Runs a configuration with programs in the interpreter of eBPF, and in the naive interpreter, and compares.

@@ -55,6 +55,10 @@ struct Inner {
     wrong: Mutex<Option<&'static str>>,
     /// Whether the kernel refuses programs that replace others of the same configuration.
     refuses: AtomicBool,
+    /// Whether devices deliver all frames of one time together.
+    bursts: AtomicBool,
+    /// Whether paths at user level are machine code.
+    compiled: AtomicBool,
 }
 
 /// The programs and maps in the kernel, and what was noticed there.
@@ -116,6 +120,21 @@ impl World {
     /// The same with the kernel.
     pub fn in_parts_with_kernel<const N: usize>() -> World {
         World::with_kernel().cut(N)
+    }
+    /// A world without a kernel, in which devices deliver all frames of one time together. Elements get them one by one.
+    pub fn with_bursts(compiled: bool) -> World {
+        let world = World::default();
+        world.0.bursts.store(true, Ordering::Relaxed);
+        world.0.compiled.store(compiled, Ordering::Relaxed);
+        world
+    }
+    /// Whether devices deliver all frames of one time together.
+    pub fn has_bursts(&self) -> bool {
+        self.0.bursts.load(Ordering::Relaxed)
+    }
+    /// Whether paths at user level are machine code.
+    pub fn is_compiled(&self) -> bool {
+        self.0.compiled.load(Ordering::Relaxed)
     }
     /// From now on, the kernel refuses programs that replace others of the same configuration.
     pub fn refuse(&self) {
@@ -593,7 +612,10 @@ impl Element for FromWorld {
             }
             frame
         };
-        let Some((_, frame)) = frame else { return };
+        let Some((at, frame)) = frame else { return };
+        if world.0.bursts.load(Ordering::Relaxed) {
+            return self.deliver_all(&world, (at, frame), cx);
+        }
         match world.process(&self.args.name.0, &frame, cx.peek()) {
             None => {
                 cx.entered(1);
@@ -619,6 +641,24 @@ impl Element for FromWorld {
 }
 
 impl FromWorld {
+    /// Delivers a frame and all others of the same time.
+    fn deliver_all(&mut self, world: &World, (at, first): (i64, Vec<u8>), cx: &mut Cx<'_>) {
+        let mut next = Some(first);
+        while let Some(frame) = next {
+            cx.entered(1);
+            self.count.add(1);
+            let p = self.packet(&frame, cx.peek());
+            cx.emit(0, p);
+            let mut frames = world.0.frames.lock().unwrap();
+            let mine = frames.entry(self.args.name.0.clone()).or_default();
+            next = mine.pop_front_if(|f| f.0 == at).map(|f| f.1);
+            if next.is_none()
+                && let Some((at, _)) = mine.front()
+            {
+                cx.set_timer(0, castanet_testkit::START + at * 1_000_000);
+            }
+        }
+    }
     /// Passes on frames that have come up.
     fn come_up(&self, frames: Vec<Vec<u8>>, cx: &mut Cx<'_>) {
         cx.entered(frames.len() as u64);
