@@ -98,4 +98,4 @@ macro_rules! replays {
     };
 }
 
-replays!(archive arguments bpdu capture classifier control elements handlers jit language prolac rewriter router script summary tcp);
+replays!(archive arguments bpdu capture classifier control elements handlers jit language paths prolac rewriter router script summary tcp);

@@ -2,8 +2,9 @@
 //! Builds graphs and self-terminating routers from text.
 
 use super::fuse::{BURNT, Fuse};
+use super::paths::Digest;
 use castanet_classes::Registry;
-use castanet_element::{Clock, element};
+use castanet_element::{Clock, action, element};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
 use castanet_runtime::{Options, Router, Shared, build};
@@ -18,6 +19,7 @@ pub fn classes() -> Arc<Registry> {
     let made = CLASSES.get_or_init(|| {
         let mut registry = Registry::new();
         registry.add(element::<Fuse>());
+        registry.add(action::<Digest>());
         Arc::new(registry)
     });
     made.clone()
@@ -63,6 +65,17 @@ pub fn router_on(text: &str, batch: usize, workers: usize) -> Result<Router, Str
 
 /// Builds the router of a graph without errors.
 pub fn router_of(graph: Graph, sources: &Sources, batch: usize, workers: usize) -> Result<Router, String> {
+    let clock = if workers == 1 { Clock::simulated(START) } else { Clock::real() };
+    router_with(graph, sources, Options { batch, workers, clock, ..Options::default() })
+}
+
+/// Options for simulated time.
+pub fn options() -> Options {
+    Options { clock: Clock::simulated(START), ..Options::default() }
+}
+
+/// Builds the router of a graph without errors, with other options. It prints nothing.
+pub fn router_with(graph: Graph, sources: &Sources, options: Options) -> Result<Router, String> {
     // Devices and sockets of the machine must not be used.
     let outside = |e: usize| graph.spec(e).is_some_and(|s| s.module.contains("::device::"));
     if (0..graph.len()).any(outside) {
@@ -77,8 +90,7 @@ pub fn router_of(graph: Graph, sources: &Sources, batch: usize, workers: usize) 
             shared.end();
         }
     });
-    let clock = if workers == 1 { Clock::simulated(START) } else { Clock::real() };
-    let options = Options { batch, workers, printer, clock, ..Options::default() };
+    let options = Options { printer, ..options };
     match build(graph, classes(), sources, options) {
         Ok((router, warnings)) => {
             show(sources, &warnings);

@@ -16,6 +16,7 @@ mod fuse;
 pub mod handlers;
 pub mod language;
 pub(crate) mod load;
+pub mod paths;
 pub mod prolac;
 pub mod rewriter;
 pub mod router;
@@ -44,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "handlers", body: handlers::handlers },
     Target { name: "jit", body: classifier::jit },
     Target { name: "language", body: language::language },
+    Target { name: "paths", body: paths::paths },
     Target { name: "prolac", body: prolac::prolac },
     Target { name: "rewriter", body: rewriter::rewriter },
     Target { name: "router", body: router::router },
