@@ -62,6 +62,25 @@ struct Source {
     directives: Vec<(u32, u32, Option<String>)>,
 }
 
+impl Source {
+    /// The index in `lines` of the line that contains a byte.
+    fn index_of_line(&self, at: u32) -> usize {
+        self.lines.partition_point(|&l| l <= at).saturating_sub(1)
+    }
+    /// The file and the line of a byte, line directives applied. `i` is the index of its line.
+    fn named_line(&self, at: u32, i: usize) -> (&str, u32) {
+        let d = self.directives.partition_point(|d| d.0 <= at);
+        match d.checked_sub(1).and_then(|d| self.directives.get(d)) {
+            Some((from, line, file)) => {
+                let lines = i.saturating_sub(self.index_of_line(*from));
+                let line = line.saturating_add(u32::try_from(lines).unwrap_or(0));
+                (file.as_deref().unwrap_or(&self.name), line)
+            }
+            None => (&self.name, u32::try_from(i + 1).unwrap_or(u32::MAX)),
+        }
+    }
+}
+
 /// All source texts, with the line tables that turn byte offsets into positions.
 #[derive(Clone, Debug, Default)]
 pub struct Sources(Vec<Source>);
@@ -76,10 +95,15 @@ impl Sources {
         let text = text.into();
         let mut lines = vec![0u32];
         let bytes = text.as_bytes();
-        for (i, &b) in bytes.iter().enumerate() {
-            if b == b'\n' || (b == b'\r' && bytes.get(i + 1) != Some(&b'\n')) {
-                lines.push(u32::try_from(i + 1).unwrap_or(u32::MAX));
-            }
+        let after = |i: usize| u32::try_from(i + 1).unwrap_or(u32::MAX);
+        if bytes.contains(&b'\r') {
+            let ends = bytes
+                .iter()
+                .enumerate()
+                .filter(|&(i, &b)| b == b'\n' || (b == b'\r' && bytes.get(i + 1) != Some(&b'\n')));
+            lines.extend(ends.map(|(i, _)| after(i)));
+        } else {
+            lines.extend(text.match_indices('\n').map(|(i, _)| after(i)));
         }
         self.0.push(Source { name: name.into(), text, lines, directives: Vec::new() });
         FileId(u32::try_from(self.0.len() - 1).unwrap_or(u32::MAX))
@@ -133,18 +157,18 @@ impl Sources {
         let Some(s) = self.0.get(span.file.0 as usize) else {
             return Position { file: "<unknown>".into(), line: 1, column: 1 };
         };
-        let i = s.lines.partition_point(|&l| l <= span.start).saturating_sub(1);
+        let i = s.index_of_line(span.start);
         let start = s.lines.get(i).copied().unwrap_or(0);
         let before = s.text.get(start as usize..span.start as usize).unwrap_or("");
         let column = u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX);
-        let d = s.directives.partition_point(|d| d.0 <= span.start);
-        match d.checked_sub(1).and_then(|d| s.directives.get(d)) {
-            Some((at, line, file)) => {
-                let first = s.lines.partition_point(|l| l <= at).saturating_sub(1);
-                let line = line.saturating_add(u32::try_from(i.saturating_sub(first)).unwrap_or(0));
-                Position { file: file.clone().unwrap_or_else(|| s.name.clone()), line, column }
-            }
-            None => Position { file: s.name.clone(), line: u32::try_from(i + 1).unwrap_or(u32::MAX), column },
-        }
+        let (file, line) = s.named_line(span.start, i);
+        Position { file: file.into(), line, column }
+    }
+    /// The file and the line of the first byte of a span, as in [`Sources::place`].
+    pub fn file_and_line(&self, span: Span) -> (&str, u32) {
+        self.0.get(span.file.0 as usize).map_or(("<unknown>", 1), |s| {
+            let i = s.index_of_line(span.start);
+            s.named_line(span.start, i)
+        })
     }
 }
