@@ -19,29 +19,29 @@ use std::ops::Range;
 /// parentheses. Commas inside quotes, comments and `\<…>` do not. Blanks and comments around an argument are not part
 /// of its range. An empty argument at the end is dropped, but other empty arguments are kept.
 pub fn split(config: &str) -> Vec<Range<usize>> {
-    let bytes = config.as_bytes();
-    let mut all = Vec::new();
-    // Where the first significant byte of the current argument starts, and where its last one ends.
-    let (mut first, mut last, mut at) = (None, 0, 0);
-    while at < bytes.len() {
-        let (what, end) = unit(bytes, at);
-        match what {
-            Unit::Byte(b',') => {
-                all.push(first.map_or(at..at, |f| f..last));
-                first = None;
-            }
-            Unit::Blank | Unit::Comment => {}
-            _ => {
-                first = first.or(Some(at));
-                last = end;
+    each(config).collect()
+}
+
+/// Returns the ranges of [`split`] one by one.
+pub fn each(config: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    let (bytes, mut next) = (config.as_bytes(), 0);
+    std::iter::from_fn(move || {
+        // Where the first significant byte of the argument starts, and where its last one ends.
+        let (mut first, mut last) = (None, 0);
+        while next < bytes.len() {
+            let (at, (what, end)) = (next, unit(bytes, next));
+            next = end;
+            match what {
+                Unit::Byte(b',') => return Some(first.map_or(at..at, |f| f..last)),
+                Unit::Blank | Unit::Comment => {}
+                _ => {
+                    first = first.or(Some(at));
+                    last = end;
+                }
             }
         }
-        at = end;
-    }
-    if let Some(f) = first {
-        all.push(f..last);
-    }
-    all
+        first.map(|f| f..last)
+    })
 }
 
 /// Part of a configuration string, with each comment replaced by one space.

@@ -52,16 +52,18 @@ impl<'a> Scopes<'a, '_> {
                 self.stray_ports(elem, chained && i > 0, chained && i + 1 < c.lists.len());
             }
         }
-        let mut left: Option<Vec<Operand<'a>>> = None;
+        // The operands of two neighbouring lists. The vectors are used again for each link.
+        let (mut left, mut right): (Vec<Operand<'a>>, Vec<Operand<'a>>) = (Vec::new(), Vec::new());
         for (i, list) in c.lists.iter().enumerate() {
-            let right: Vec<Operand<'a>> = list.iter().map(|e| self.operand(scope, e, i == 0)).collect();
-            if let (Some(left), Some((fat, arrow))) = (&left, i.checked_sub(1).and_then(|i| c.links.get(i))) {
-                self.link(scope, left, &right, *fat, *arrow);
+            right.clear();
+            right.extend(list.iter().map(|e| self.operand(scope, e, i == 0)));
+            if let Some((fat, arrow)) = i.checked_sub(1).and_then(|i| c.links.get(i)) {
+                self.link(scope, &left, &right, *fat, *arrow);
             }
-            left = Some(right);
+            std::mem::swap(&mut left, &mut right);
         }
         if chained {
-            let ends = left.as_deref().is_some_and(|l| l.iter().all(|p| p.role == Role::Output));
+            let ends = !c.lists.is_empty() && left.iter().all(|p| p.role == Role::Output);
             let span =
                 c.lists.first().and_then(|l| l.first()).zip(c.links.last()).map(|(e, l)| e.span.to(l.1));
             *unfinished = span.filter(|_| !ends);

@@ -121,13 +121,19 @@ impl<'a, 'c, 'r> Expander<'a, 'c, 'r> {
         'c: 'b,
     {
         let body = at.body;
-        let mut ports_used: HashMap<usize, (usize, usize)> = HashMap::new();
+        // For each node, the numbers of its inputs and outputs that are used.
+        let mut ports_used = vec![(0, 0); body.nodes.len()];
         for link in &body.links {
-            let outputs = ports_used.entry(link.from.0).or_default();
-            outputs.1 = outputs.1.max(link.from.1 + 1);
-            let inputs = ports_used.entry(link.to.0).or_default();
-            inputs.0 = inputs.0.max(link.to.1 + 1);
+            if let Some(used) = ports_used.get_mut(link.from.0) {
+                used.1 = used.1.max(link.from.1 + 1);
+            }
+            if let Some(used) = ports_used.get_mut(link.to.0) {
+                used.0 = used.0.max(link.to.1 + 1);
+            }
         }
+        self.flat.elements.reserve(body.decls.len().min(MAX_ELEMENTS));
+        self.net.nodes.reserve(body.nodes.len());
+        self.net.links.reserve(body.links.len());
         // For each node of the body, two nodes of the expanded configuration, which may be the same. Connections to the
         // body's node end at the first one, and connections from it start at the second one.
         let mut ends = Vec::with_capacity(body.nodes.len());
@@ -145,7 +151,7 @@ impl<'a, 'c, 'r> Expander<'a, 'c, 'r> {
                 }
                 Node::Element(decl) => match body.decls.get(decl) {
                     Some(decl) => {
-                        let used = ports_used.get(&i).copied().unwrap_or_default();
+                        let used = ports_used.get(i).copied().unwrap_or_default();
                         self.declaration(at, decl, used, &mut inner)
                     }
                     None => (TUNNEL, TUNNEL),
@@ -175,7 +181,9 @@ impl<'a, 'c, 'r> Expander<'a, 'c, 'r> {
         used: (usize, usize),
         inner: &mut Vec<Instance<'c, 'a>>,
     ) -> (usize, usize) {
-        let name = format!("{}{}", at.prefix, decl.name);
+        let mut name = String::with_capacity(at.prefix.len() + decl.name.len());
+        name.push_str(&at.prefix);
+        name.push_str(&decl.name);
         self.slashes |= decl.name.contains('/');
         self.budget.cycle = false;
         let config_span = decl.config.unwrap_or(Span { start: decl.span.end, ..decl.span });

@@ -12,8 +12,9 @@ use crate::diagnostic::Diagnostic;
 use crate::source::{Sources, Span};
 use crate::syntax::ast::{Args, Core, Param, Statement};
 use crate::syntax::lexer::is_variable;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// The meaning of a name in a scope.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,7 @@ pub(super) struct Name {
 #[derive(Default)]
 pub(super) struct Scope<'a> {
     pub body: Body<'a>,
-    pub names: HashMap<&'a str, Name>,
+    pub names: FxHashMap<&'a str, Name>,
     /// Elements that still need a name: index, class label and preferred number.
     pub anonymous: Vec<(usize, &'a str, usize)>,
     /// The `input` and `output` nodes of the enclosing compound and groups, innermost last.
@@ -41,6 +42,18 @@ pub(super) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
+    /// Reserves memory for the elements and links of statements, as if each list had one element of its own.
+    fn reserve(&mut self, statements: &[Statement]) {
+        let lists = statements.iter().map(|s| match s {
+            Statement::Connection(c) => c.lists.len(),
+            _ => 0,
+        });
+        let lists = lists.sum();
+        self.names.reserve(lists);
+        self.body.decls.reserve(lists);
+        self.body.nodes.reserve(lists);
+        self.body.links.reserve(lists);
+    }
     pub fn node(&mut self, node: Node) -> usize {
         self.body.nodes.push(node);
         self.body.nodes.len() - 1
@@ -72,8 +85,8 @@ impl<'a> Scope<'a> {
     }
     /// Names the anonymous elements `Class@N`, increasing N past names that are taken.
     fn name_anonymous(&mut self) {
-        let mut taken: HashSet<String> = HashSet::new();
-        let mut free: HashMap<&str, usize> = HashMap::new();
+        let mut taken: FxHashSet<String> = FxHashSet::default();
+        let mut free: FxHashMap<&str, usize> = FxHashMap::default();
         for &(index, label, number) in &self.anonymous {
             let known = free.get(label).copied().unwrap_or(0);
             let mut number = number.max(known);
@@ -123,14 +136,14 @@ pub(super) struct Scopes<'a, 'r> {
     pub report: &'r mut Report,
     pub classes: Vec<Definition<'a>>,
     /// Classes visible from the current position in the text, innermost scope last.
-    lexical: Vec<HashMap<&'a str, Class<'a>>>,
+    lexical: Vec<FxHashMap<&'a str, Class<'a>>>,
     /// The classes being defined at the current position, innermost last: name, its position, whether the `}`
     /// was found.
     within: Vec<(&'a str, Span, bool)>,
     /// Classes of Click and FastClick that castanet lacks (see `missing`), and that have been reported.
-    missing: HashSet<&'a str>,
+    missing: FxHashSet<&'a str>,
     /// Names that have been used as classes so far, in any scope, and where each was first used.
-    used: HashMap<&'a str, Span>,
+    used: FxHashMap<&'a str, Span>,
     /// Requirements found inside compounds.
     pub requirements: Vec<(String, String, Span)>,
     /// The number of connections that may still be added.
@@ -139,7 +152,7 @@ pub(super) struct Scopes<'a, 'r> {
 
 impl<'a, 'r> Scopes<'a, 'r> {
     pub fn new(sources: &'a Sources, options: &'a Options<'a>, report: &'r mut Report) -> Scopes<'a, 'r> {
-        let (classes, lexical, requirements) = (Vec::new(), vec![HashMap::new()], Vec::new());
+        let (classes, lexical, requirements) = (Vec::new(), vec![FxHashMap::default()], Vec::new());
         Scopes {
             sources,
             options,
@@ -148,8 +161,8 @@ impl<'a, 'r> Scopes<'a, 'r> {
             lexical,
             requirements,
             within: Vec::new(),
-            missing: HashSet::new(),
-            used: HashMap::new(),
+            missing: FxHashSet::default(),
+            used: FxHashMap::default(),
             connections_left: MAX_CONNECTIONS,
         }
     }
@@ -167,6 +180,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
     pub fn statements(&mut self, scope: &mut Scope<'a>, statements: &'a [Statement], file_scope: bool) {
         if scope.statements.is_empty() {
             scope.statements = statements;
+            scope.reserve(statements);
         }
         // Position of the previous chain if it did not end in `output`.
         let mut unfinished = None;

@@ -4,7 +4,7 @@
 use super::MAX_CONNECTIONS;
 use crate::flat::{Connection, PortRef};
 use crate::source::Span;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 /// Marks a node that is not an element, but the `input` or `output` of a compound or group.
 pub(super) const TUNNEL: usize = usize::MAX;
@@ -33,7 +33,7 @@ impl Net {
     /// through compounds. The flag is false if tracing took too many steps and was ended early.
     pub fn connections(&self) -> (Vec<Connection>, bool) {
         let mut all = Vec::with_capacity(self.links.len());
-        let mut seen = HashSet::with_capacity(self.links.len());
+        let mut seen = FxHashSet::with_capacity_and_hasher(self.links.len(), FxBuildHasher);
         let mut add = |from: End, to: End, span: Span| {
             let from = PortRef { element: self.element(from.0), port: from.1 };
             let to = PortRef { element: self.element(to.0), port: to.1 };
@@ -41,7 +41,7 @@ impl Net {
                 all.push(Connection { from, to, span });
             }
         };
-        let mut leaving: HashMap<End, Vec<End>> = HashMap::new();
+        let mut leaving: FxHashMap<End, Vec<End>> = FxHashMap::default();
         for &(from, to, span) in &self.links {
             match (self.element(from.0), self.element(to.0)) {
                 (TUNNEL, _) => leaving.entry(from).or_default().push(to),
@@ -51,7 +51,7 @@ impl Net {
         }
         // For each port of a tunnel (a node that is not an element), the index of the last link whose search visited
         // the port. The search from one link visits a port only once, so the search ends even if tunnels form a cycle.
-        let mut visited: HashMap<End, usize> = HashMap::new();
+        let mut visited: FxHashMap<End, usize> = FxHashMap::default();
         let (mut open, mut steps) = (Vec::new(), 0usize);
         for (i, &(from, to, span)) in self.links.iter().enumerate() {
             if self.element(from.0) == TUNNEL || self.element(to.0) != TUNNEL {

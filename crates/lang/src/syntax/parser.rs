@@ -7,6 +7,7 @@ use super::kind::SyntaxKind::{
     Semicolon,
 };
 use super::lexer::{line_directive, next_line, token};
+use super::parsed::{Event, Keep, Parsed};
 use crate::diagnostic::Diagnostic;
 use crate::look_alike;
 use crate::source::{FileId, Span};
@@ -17,44 +18,6 @@ use std::ops::Range;
 const MAX_WRITTEN: usize = 2_000_000;
 /// Limit on reported syntax errors of a file. Further ones are only counted.
 const MAX_ERRORS: usize = 200;
-
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    Start(SyntaxKind),
-    Token(SyntaxKind, u32),
-    Finish,
-}
-
-/// The result of parsing a text.
-pub(crate) struct Parsed {
-    pub statements: Vec<Statement>,
-    pub diagnostics: Vec<Diagnostic>,
-    /// The line directives. The fields are the byte from which the directive applies, the line number, and the file
-    /// name (`None`: the file's own name).
-    pub directives: Vec<(usize, u32, Option<String>)>,
-    events: Vec<Event>,
-}
-
-impl Parsed {
-    /// The lossless tree over `text`, which must be the parsed text.
-    pub fn green(&self, text: &str) -> rowan::GreenNode {
-        let mut builder = rowan::GreenNodeBuilder::new();
-        let mut at = 0usize;
-        builder.start_node(SyntaxKind::Root.into());
-        for event in &self.events {
-            match *event {
-                Event::Start(kind) => builder.start_node(kind.into()),
-                Event::Finish => builder.finish_node(),
-                Event::Token(kind, end) => {
-                    builder.token(kind.into(), text.get(at..end as usize).unwrap_or(""));
-                    at = end as usize;
-                }
-            }
-        }
-        builder.finish_node();
-        builder.finish()
-    }
-}
 
 /// Whether a block comment is not closed.
 fn is_open_comment(text: &str) -> bool {
@@ -80,6 +43,7 @@ pub(super) struct Parser<'t> {
     pub(super) last_end: usize,
     /// Whether a line break lies between the last consumed token and the current one.
     new_line: bool,
+    keep: Keep,
     blanks: Vec<Event>,
     events: Vec<Event>,
     diagnostics: Vec<Diagnostic>,
@@ -93,7 +57,7 @@ pub(super) struct Parser<'t> {
 }
 
 /// Parses a text.
-pub(crate) fn parse(file: FileId, text: &str) -> Parsed {
+pub(crate) fn parse(file: FileId, text: &str, keep: Keep) -> Parsed {
     let too_long = u32::try_from(text.len()).is_err();
     let mut p = Parser {
         text: if too_long { "" } else { text },
@@ -103,6 +67,7 @@ pub(crate) fn parse(file: FileId, text: &str) -> Parsed {
         end: 0,
         last_end: 0,
         new_line: true,
+        keep,
         blanks: Vec::new(),
         events: Vec::new(),
         diagnostics: Vec::new(),
@@ -195,7 +160,9 @@ impl<'t> Parser<'t> {
                     self.new_line |= text.iter().any(|&b| b == b'\n' || b == b'\r');
                 }
             }
-            self.blanks.push(Event::Token(kind, end as u32));
+            if self.keep == Keep::Everything {
+                self.blanks.push(Event::Token(kind, end as u32));
+            }
             at = end;
         }
     }
@@ -219,15 +186,21 @@ impl<'t> Parser<'t> {
             None => {}
         }
     }
-    fn flush(&mut self) {
-        self.events.append(&mut self.blanks);
+    /// Adds an event after the blanks before it.
+    fn event(&mut self, event: Event) {
+        if self.keep == Keep::Everything {
+            self.events.append(&mut self.blanks);
+            self.events.push(event);
+        }
     }
     pub(super) fn open_node(&mut self, kind: SyntaxKind) {
-        self.flush();
-        self.events.push(Event::Start(kind));
+        self.event(Event::Start(kind));
     }
     pub(super) fn close_node(&mut self) {
-        self.events.push(Event::Finish);
+        // The blanks stay, because they belong to the enclosing node.
+        if self.keep == Keep::Everything {
+            self.events.push(Event::Finish);
+        }
     }
     /// Consumes the current token and returns its position.
     pub(super) fn bump(&mut self) -> Span {
@@ -238,17 +211,15 @@ impl<'t> Parser<'t> {
         span
     }
     pub(super) fn push_token(&mut self, kind: SyntaxKind, end: usize) {
-        self.flush();
-        self.events.push(Event::Token(kind, end as u32));
+        self.event(Event::Token(kind, end as u32));
         self.last_end = end;
         self.fetch(end);
     }
     /// Consumes the current `(` and the text up to `end` after it.
     pub(super) fn push_config(&mut self, end: usize) {
-        self.flush();
-        self.events.push(Event::Token(LParen, self.end as u32));
+        self.event(Event::Token(LParen, self.end as u32));
         if end > self.end {
-            self.events.push(Event::Token(SyntaxKind::ConfigText, end as u32));
+            self.event(Event::Token(SyntaxKind::ConfigText, end as u32));
         }
         self.last_end = end;
         self.fetch(end);

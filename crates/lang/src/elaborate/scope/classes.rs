@@ -9,7 +9,7 @@ use crate::elaborate::missing::{missing_class, unknown_class};
 use crate::elaborate::names::nearest;
 use crate::source::Span;
 use crate::syntax::ast::{self, Compound};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 impl<'a> Scopes<'a, '_> {
     /// The class that a name refers to at the current position.
@@ -38,7 +38,7 @@ impl<'a> Scopes<'a, '_> {
     }
     /// The number of classes defined by the configuration and visible here.
     pub fn local_classes(&self) -> usize {
-        self.lexical.iter().map(HashMap::len).sum()
+        self.lexical.iter().map(FxHashMap::len).sum()
     }
     /// The names of all classes visible here.
     pub fn class_names(&self) -> Vec<&'a str> {
@@ -134,7 +134,7 @@ impl<'a> Scopes<'a, '_> {
         Class::Defined(self.classes.len() - 1)
     }
     fn alternative(&mut self, a: &'a ast::Alternative, name: &str) -> Body<'a> {
-        self.lexical.push(HashMap::new());
+        self.lexical.push(FxHashMap::default());
         let first = self.classes.len();
         let mut scope = Scope::default();
         scope.body.span = a.span;
