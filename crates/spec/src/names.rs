@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names that a configuration defines: elements, addresses (AddressInfo) and ports (PortInfo), by scope.
 
+mod elements;
+
 use crate::anno;
 use crate::origin::Origin;
 use crate::services;
+use elements::ElementNames;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::error::Error;
@@ -55,7 +58,7 @@ pub struct Names {
     addresses: HashMap<String, Addresses>,
     ports: HashMap<(String, u8), u16>,
     annotations: HashMap<String, (usize, Option<usize>)>,
-    elements: HashMap<String, (usize, &'static str)>,
+    elements: ElementNames,
     /// The shares of processor time that ScheduleInfo sets for an element's task, by element index. The inner key names
     /// the compound for which a share was set, or is "" if the share was set for the element itself.
     shares: HashMap<usize, BTreeMap<String, f64>>,
@@ -112,7 +115,7 @@ impl Names {
     }
     /// Defines an element by its full name. `class` is the real name of its class, never an alias.
     pub fn define_element(&mut self, name: &str, index: usize, class: &'static str) {
-        self.elements.insert(name.to_string(), (index, class));
+        self.elements.add(name, index, class);
     }
     /// The largest share of a task, as a multiple of the ordinary share.
     pub const LARGEST_SHARE: f64 = 32.0;
@@ -154,7 +157,7 @@ impl Names {
     }
     /// The indices of the elements whose full names start with a prefix such as `compound/`.
     pub fn elements_in(&self, prefix: &str) -> Vec<usize> {
-        self.elements.iter().filter(|(n, _)| n.starts_with(prefix)).map(|(_, e)| e.0).collect()
+        self.elements.iter().filter(|(n, _)| n.starts_with(prefix)).map(|(_, e)| e).collect()
     }
     /// Sets the function that reads the addresses of devices. Device names then stand for these addresses,
     /// except where the configuration defines other ones.
@@ -242,11 +245,11 @@ impl Names {
     }
     /// The index and class of the element with this name.
     pub fn element_class(&self, scope: &str, name: &str) -> Option<(usize, &'static str)> {
-        outward(scope, name, |n| self.elements.get(n).copied())
+        outward(scope, name, |n| self.elements.get(n))
     }
     /// The full names of all elements, in no particular order.
     pub fn element_names(&self) -> impl Iterator<Item = &str> {
-        self.elements.keys().map(String::as_str)
+        self.elements.iter().map(|(name, _)| name)
     }
     /// The element name that is nearest to a misspelt one. None in large configurations, where the search would be
     /// slow.

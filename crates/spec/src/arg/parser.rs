@@ -33,8 +33,11 @@ impl<'a> Parser<'a> {
     pub fn new(config: &'a str, specs: &'static [ArgSpec], cx: ArgCx<'a>) -> Parser<'a> {
         let mut p =
             Parser { config, specs, given: vec![Vec::new(); specs.len()], cx, errors: Vec::new(), base: 0 };
+        if config.is_empty() {
+            return p;
+        }
         let mut unnamed = Vec::new();
-        for range in text::split(config) {
+        for range in text::each(config) {
             let Some((word, value)) = text::keyword(config.get(range.clone()).unwrap_or("")) else {
                 unnamed.push(Unnamed { range, word: None });
                 continue;
@@ -78,16 +81,17 @@ impl<'a> Parser<'a> {
     /// Assigns arguments without a keyword to the positional declarations, in order. A rest argument takes those
     /// that are left over.
     fn assign_positional(&mut self, unnamed: Vec<Unnamed<'_>>) {
-        let free = self.free_positions();
         let rest = self.specs.iter().position(|s| s.kind == ArgKind::Rest);
         let values = match rest {
-            Some(_) => unnamed.into_iter().map(|u| u.range).collect(),
-            None => self.without_unknown_keywords(unnamed, &free),
+            None if unnamed.iter().any(|u| u.word.is_some()) => self.without_unknown_keywords(unnamed),
+            _ => unnamed.into_iter().map(|u| u.range).collect(),
         };
-        let mut free = free.into_iter();
+        let mut from = 0;
         let mut surplus: Option<Range<usize>> = None;
         for value in values {
-            let Some(index) = free.next().or(rest) else {
+            let free = self.free_positions(from).next();
+            from = free.map_or(self.specs.len(), |index| index + 1);
+            let Some(index) = free.or(rest) else {
                 surplus = Some(surplus.map_or(value.start, |s| s.start)..value.end);
                 continue;
             };
@@ -100,20 +104,20 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the positional declarations that were not given by keyword.
-    fn free_positions(&self) -> Vec<usize> {
-        let all = self.specs.iter().zip(&self.given).enumerate();
+    /// Returns the positional declarations that have no value yet, from number `from` on.
+    fn free_positions(&self, from: usize) -> impl Iterator<Item = usize> + '_ {
+        let all = self.specs.iter().zip(&self.given).enumerate().skip(from);
         all.filter(|(_, (spec, given))| spec.kind == ArgKind::Positional && given.is_empty())
             .map(|(index, _)| index)
-            .collect()
     }
 
     /// Reports the arguments that begin with an unknown keyword, and returns the others. If the others are too few to
-    /// fill the mandatory positions in `free`, the first arguments with an unknown keyword fill the gap: they are
+    /// fill the free mandatory positions, the first arguments with an unknown keyword fill the gap: they are
     /// returned and not reported.
-    fn without_unknown_keywords(&mut self, unnamed: Vec<Unnamed<'_>>, free: &[usize]) -> Vec<Range<usize>> {
+    fn without_unknown_keywords(&mut self, unnamed: Vec<Unnamed<'_>>) -> Vec<Range<usize>> {
         let plain = unnamed.iter().filter(|u| u.word.is_none()).count();
-        let mandatory = free.iter().filter(|&&i| self.specs.get(i).is_some_and(|s| s.mandatory)).count();
+        let mandatory = |i: &usize| self.specs.get(*i).is_some_and(|s| s.mandatory);
+        let mandatory = self.free_positions(0).filter(mandatory).count();
         let mut missing = mandatory.saturating_sub(plain);
         let mut values = Vec::with_capacity(unnamed.len());
         for Unnamed { range, word } in unnamed {
@@ -217,7 +221,7 @@ impl<'a> Parser<'a> {
 
     /// Warns when a value probably contains another argument: `KEYWORD=value`, or a keyword without a comma before it.
     fn warn_of_keyword_inside<T: ArgValue>(&mut self, index: usize, range: Range<usize>, text: &str) {
-        let comma = || self.missing_comma(text).filter(|_| T::TEXT);
+        let comma = || T::TEXT.then(|| self.missing_comma(text)).flatten();
         let Some((help, meant)) = self.equals_sign(text).or_else(comma) else { return };
         let name = self.specs.get(index).map_or("", |s| s.name);
         let warning = ArgError::warning(format!("'{text}' is taken as {name}"), range).help(help);
