@@ -12,7 +12,7 @@ use castanet_lang::PortRef;
 use castanet_spec::{Depends, Effects};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::DiGraph;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The maximum number of tasks.
 const TASKS: usize = 64;
@@ -94,8 +94,9 @@ pub struct Quanta {
 pub fn quanta(graph: &Graph, effects: &dyn Fn(usize) -> Effects, tasks: &[usize], timed: bool) -> Quanta {
     let finder = Finder { graph, effects, timed };
     let (mut all, mut refused) = (Vec::new(), Vec::new());
+    let mut seen = Seen { round: vec![0; graph.len()], now: 0 };
     for &task in tasks {
-        match finder.task(task) {
+        match finder.task(task, &mut seen) {
             Ok(_) if all.len() == TASKS => refused.push((task, Refusal::Number)),
             Ok(found) => all.push(found),
             Err(why) => refused.push((task, why)),
@@ -130,10 +131,25 @@ impl Quanta {
 #[derive(Default)]
 struct Reach {
     /// The elements, except queues and the task itself.
-    elements: BTreeSet<usize>,
+    elements: Vec<usize>,
     queues: BTreeSet<usize>,
     /// The connections that the packets cross, each with the elements before and after it.
     connections: Vec<(usize, usize)>,
+}
+
+/// The elements that the current search has seen. All searches use the same array.
+struct Seen {
+    /// For each element, the number of the last search that has seen it.
+    round: Vec<usize>,
+    /// The number of the current search, from 1.
+    now: usize,
+}
+
+impl Seen {
+    /// Records that the current search has seen an element. Returns false if it had seen the element before.
+    fn insert(&mut self, e: usize) -> bool {
+        self.round.get_mut(e).is_some_and(|round| std::mem::replace(round, self.now) != self.now)
+    }
 }
 
 struct Finder<'a> {
@@ -158,7 +174,7 @@ impl Finder<'_> {
     }
 
     /// Returns a task that may have several turns at once, and what its packets reach.
-    fn task(&self, task: usize) -> Result<(Quantum, Reach), Refusal> {
+    fn task(&self, task: usize, seen: &mut Seen) -> Result<(Quantum, Reach), Refusal> {
         let graph = self.graph;
         self.plain(task)?;
         if graph.outputs(task) > 1 {
@@ -174,7 +190,7 @@ impl Finder<'_> {
             },
             _ => return Err(Refusal::Kind),
         };
-        let reach = self.reach(task)?;
+        let reach = self.reach(task, seen)?;
         // Packets that a task has pulled must not reach another queue, because the turns of the task that pulls from
         // that queue would depend on those of this task.
         match reach.queues.first() {
@@ -184,7 +200,8 @@ impl Finder<'_> {
     }
 
     /// Returns what the packets of a task reach.
-    fn reach(&self, task: usize) -> Result<Reach, Refusal> {
+    fn reach(&self, task: usize, seen: &mut Seen) -> Result<Reach, Refusal> {
+        seen.now += 1;
         let graph = self.graph;
         let mut reach = Reach::default();
         let mut next = vec![task];
@@ -198,7 +215,8 @@ impl Finder<'_> {
                     reach.connections.push((e, to.element));
                     if self.is_queue(to.element) {
                         reach.queues.insert(to.element);
-                    } else if reach.elements.insert(to.element) {
+                    } else if seen.insert(to.element) {
+                        reach.elements.push(to.element);
                         self.plain(to.element)?;
                         next.push(to.element);
                     }
@@ -211,6 +229,27 @@ impl Finder<'_> {
 
 /// Returns the elements at which packets must wait.
 fn meetings(graph: &Graph, tasks: &[(Quantum, Reach)]) -> Vec<Meeting> {
+    let pulled: BTreeSet<usize> =
+        tasks.iter().filter(|t| t.0.queue.is_some()).flat_map(|t| t.1.elements.iter().copied()).collect();
+    let mut waits: Vec<(Meets, usize)> = Vec::new();
+    for (_, reach) in tasks {
+        waits.extend(reach.queues.iter().map(|&q| (Meets::Queue, q)));
+        let ordered = |e: &usize| graph.spec(*e).is_some_and(|s| s.depends == Depends::Order);
+        let meets = |e: usize| if pulled.contains(&e) { Meets::Pullers } else { Meets::Sources };
+        waits.extend(reach.elements.iter().copied().filter(ordered).map(|e| (meets(e), e)));
+    }
+    waits.sort_unstable();
+    waits.dedup();
+    if waits.len() > 1 {
+        let rank = ranks(graph, tasks);
+        waits.sort_by_key(|&(meets, e)| (meets, rank.get(e).copied().unwrap_or(0), e));
+    }
+    waits.into_iter().map(|(meets, element)| Meeting { element, meets }).collect()
+}
+
+/// Returns a number for each element. Except in cycles, an element has a higher number than those from which packets of the
+/// tasks reach it.
+fn ranks(graph: &Graph, tasks: &[(Quantum, Reach)]) -> Vec<usize> {
     let mut downstream = DiGraph::<(), (), usize>::with_capacity(graph.len(), 0);
     for _ in 0..graph.len() {
         downstream.add_node(());
@@ -225,22 +264,7 @@ fn meetings(graph: &Graph, tasks: &[(Quantum, Reach)]) -> Vec<Meeting> {
             }
         }
     }
-    let mut meetings: BTreeMap<(Meets, usize, usize), Meeting> = BTreeMap::new();
-    let pulled: BTreeSet<usize> =
-        tasks.iter().filter(|t| t.0.queue.is_some()).flat_map(|t| t.1.elements.iter().copied()).collect();
-    let mut add = |element: usize, meets: Meets| {
-        let rank = rank.get(element).copied().unwrap_or(0);
-        meetings.insert((meets, rank, element), Meeting { element, meets });
-    };
-    for (_, reach) in tasks {
-        reach.queues.iter().for_each(|&q| add(q, Meets::Queue));
-        for &e in &reach.elements {
-            if graph.spec(e).is_some_and(|s| s.depends == Depends::Order) {
-                add(e, if pulled.contains(&e) { Meets::Pullers } else { Meets::Sources });
-            }
-        }
-    }
-    meetings.into_values().collect()
+    rank
 }
 
 #[cfg(test)]
