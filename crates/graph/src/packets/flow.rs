@@ -12,7 +12,8 @@ use crate::flow::Side;
 use castanet_lang::PortRef;
 use castanet_spec::packets::{PacketCode, Wants};
 use castanet_spec::{ClassSpec, Reason};
-use std::collections::{HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// A point keeps at most this many types. If there are more, the others count as unknown.
 const MOST: usize = 8;
@@ -29,14 +30,40 @@ pub(super) struct Reach {
     pub(super) from: Option<(usize, usize)>,
 }
 
+/// The types that reach one point: at most points, a single one.
+#[derive(Clone, Debug, Default)]
+enum Reaches {
+    #[default]
+    None,
+    One(Reach),
+    Several(Vec<Reach>),
+}
+
+impl Reaches {
+    fn as_slice(&self) -> &[Reach] {
+        match self {
+            Reaches::None => &[],
+            Reaches::One(one) => std::slice::from_ref(one),
+            Reaches::Several(all) => all,
+        }
+    }
+    fn push(&mut self, new: Reach) {
+        match self {
+            Reaches::None => *self = Reaches::One(new),
+            Reaches::One(one) => *self = Reaches::Several(vec![*one, new]),
+            Reaches::Several(all) => all.push(new),
+        }
+    }
+}
+
 /// The packet types at all points of a graph.
 pub struct Types {
-    /// By number: the packet type codes. Elements of a class share one, unless it depends on their arguments.
+    /// By number: the packet type codes. Elements of a class share one, or those with equal arguments, if it depends on them.
     codes: Vec<PacketCode>,
     /// By element: the number of its code.
     code: Vec<usize>,
     /// By point: the types that reach it.
-    reach: Vec<Vec<Reach>>,
+    reach: Vec<Reaches>,
     /// The inputs that refuse packets, in the order in which they were found: the point, the index of the type there, and
     /// the conflict.
     pub(super) conflicts: Vec<(usize, usize, Conflict)>,
@@ -48,15 +75,15 @@ impl Types {
         let (codes, code) = codes(graph);
         let mut types = Types { codes, code, reach: Vec::new(), conflicts: Vec::new() };
         // The first pass finds where several types meet.
-        types.spread(graph, &HashMap::new());
+        types.spread(graph, &FxHashMap::default());
         let tells_apart: Vec<bool> = (0..graph.len()).map(|e| tells_apart(graph, e)).collect();
         let meet = |point: usize| -> Option<PacketType> {
             let e = graph.points.owner(point);
-            let [first, others @ ..] = types.reach.get(point)?.as_slice() else { return None };
+            let [first, others @ ..] = types.at(point) else { return None };
             (!others.is_empty() && graph.points.side(point) == Side::Input && *tells_apart.get(e)?)
                 .then(|| others.iter().fold(first.packets, |all, r| all.join(r.packets)))
         };
-        let mixed: HashMap<usize, PacketType> =
+        let mixed: FxHashMap<usize, PacketType> =
             (0..graph.points.len()).filter_map(|p| Some((p, meet(p)?))).collect();
         if !mixed.is_empty() {
             types.spread(graph, &mixed);
@@ -81,7 +108,7 @@ impl Types {
     }
     /// The types that reach a point.
     pub(super) fn at(&self, point: usize) -> &[Reach] {
-        self.reach.get(point).map_or(&[], Vec::as_slice)
+        self.reach.get(point).map_or(&[], Reaches::as_slice)
     }
     /// The points on the way of a type to a point, from this point back to where the type begins. Hubs are left out.
     pub(super) fn path<'a>(
@@ -97,11 +124,11 @@ impl Types {
 
     /// Spreads types from the outputs that always have the same one. Packets do not go beyond an input that refuses
     /// them, unless the element passes them on. `mixed` has the inputs after which packets are of a common type.
-    fn spread(&mut self, graph: &Graph, mixed: &HashMap<usize, PacketType>) {
+    fn spread(&mut self, graph: &Graph, mixed: &FxHashMap<usize, PacketType>) {
         let points = &graph.points;
-        self.reach = vec![Vec::new(); points.len()];
+        self.reach = vec![Reaches::default(); points.len()];
         self.conflicts.clear();
-        let mut queue = VecDeque::new();
+        let (mut queue, mut next) = (VecDeque::new(), Vec::new());
         for output in (0..points.elements()).flat_map(|e| points.outputs(e)) {
             let gives = self.code(points.owner(output)).output(points.port(output));
             if let Some(packets) = PacketType::fixed(gives) {
@@ -130,7 +157,6 @@ impl Types {
             }
             let code = self.code(points.owner(point));
             let packets = mixed.get(&point).map_or(packets, |common| packets.join(*common));
-            let mut next = Vec::new();
             for &to in points.forward.row(point) {
                 if points.side(to) == Side::Hub {
                     next.push((to, packets));
@@ -141,7 +167,7 @@ impl Types {
                     next.push((to, packets.after(gives)));
                 }
             }
-            for (to, packets) in next {
+            for (to, packets) in next.drain(..) {
                 self.add(to, Reach { packets, from }, &mut queue);
             }
         }
@@ -150,9 +176,10 @@ impl Types {
     /// Adds a type to a point, unless it is there.
     fn add(&mut self, point: usize, new: Reach, queue: &mut VecDeque<(usize, usize)>) {
         let Some(here) = self.reach.get_mut(point) else { return };
-        let packets = if here.len() < MOST { new.packets } else { PacketType::ANY };
-        if here.len() <= MOST && here.iter().all(|r| r.packets != packets) {
-            queue.push_back((point, here.len()));
+        let known = here.as_slice();
+        let packets = if known.len() < MOST { new.packets } else { PacketType::ANY };
+        if known.len() <= MOST && known.iter().all(|r| r.packets != packets) {
+            queue.push_back((point, known.len()));
             here.push(Reach { packets, ..new });
         }
     }
@@ -161,7 +188,8 @@ impl Types {
 /// Returns the packet type codes, and the number of the code of each element.
 fn codes(graph: &Graph) -> (Vec<PacketCode>, Vec<usize>) {
     let mut codes = vec![PacketCode::ANY];
-    let mut of_class: HashMap<&str, Option<usize>> = HashMap::new();
+    let mut of_class: FxHashMap<&str, Option<usize>> = FxHashMap::default();
+    let mut of_config: FxHashMap<(&str, &str), usize> = FxHashMap::default();
     let mut numbers = Vec::with_capacity(graph.len());
     for (e, element) in graph.flat.elements.iter().enumerate() {
         let Some(spec) = graph.spec(e) else {
@@ -175,8 +203,10 @@ fn codes(graph: &Graph) -> (Vec<PacketCode>, Vec<usize>) {
             })
         });
         numbers.push(fixed.unwrap_or_else(|| {
-            codes.push(spec.packet_code(&element.config));
-            codes.len() - 1
+            *of_config.entry((spec.name, element.config.as_str())).or_insert_with(|| {
+                codes.push(spec.packet_code(&element.config));
+                codes.len() - 1
+            })
         }));
     }
     (codes, numbers)

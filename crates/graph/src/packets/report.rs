@@ -15,6 +15,9 @@ const MOST: usize = 500;
 
 /// Returns the diagnostics: one for each input and kind of conflict.
 pub(super) fn diagnostics(graph: &Graph, types: &Types) -> Vec<Diagnostic> {
+    if types.conflicts.is_empty() {
+        return Vec::new();
+    }
     let mut conflicts = types.conflicts.clone();
     // The sort is stable, so the shortest path to an input stays first.
     conflicts.sort_by_key(|c| c.0);
