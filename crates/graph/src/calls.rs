@@ -26,7 +26,7 @@ impl Calls {
         let hubs = points.len() - points.hub_start();
         let push_output = |q: usize| points.side(q) == Side::Output && graph.kind(q) == PortKind::Push;
         let pull_input = |q: usize| points.side(q) == Side::Input && graph.kind(q) == PortKind::Pull;
-        let mut edges = Vec::new();
+        let mut edges = Vec::with_capacity(points.len());
         for p in 0..points.len() {
             let forward = points.forward.row(p).iter().copied();
             let forward = forward.filter(|&q| points.side(q) == Side::Hub || push_output(q)).map(|q| (p, q));

@@ -11,14 +11,16 @@ thread_local! {
 /// The items of each row, in insertion order.
 #[derive(Clone, Debug)]
 pub(crate) struct Csr<T> {
-    start: Vec<usize>,
+    /// The index of the first item of each row, and the number of all items. INVARIANT: the limits on connections and ports
+    /// keep this number far below 2^32.
+    start: Vec<u32>,
     items: Vec<T>,
 }
 
 impl<T: Copy> Csr<T> {
     /// Groups (row, item) pairs by row. Pairs whose row is not below `rows` are dropped.
     pub(crate) fn new(rows: usize, pairs: &[(usize, T)]) -> Csr<T> {
-        let mut start = vec![0usize; rows + 1];
+        let mut start = vec![0u32; rows + 1];
         for &(row, _) in pairs.iter().filter(|p| p.0 < rows) {
             start[row + 1] += 1;
         }
@@ -26,15 +28,17 @@ impl<T: Copy> Csr<T> {
             start[row + 1] += start[row];
         }
         let mut next = start.clone();
-        let mut order = vec![0usize; start[rows]];
-        for (i, &(row, _)) in pairs.iter().enumerate().filter(|(_, p)| p.0 < rows) {
-            order[next[row]] = i;
+        // All items are overwritten.
+        let mut items = pairs.first().map_or(Vec::new(), |p| vec![p.1; start[rows] as usize]);
+        for &(row, item) in pairs.iter().filter(|p| p.0 < rows) {
+            items[next[row] as usize] = item;
             next[row] += 1;
         }
-        Csr { start, items: order.into_iter().map(|i| pairs[i].1).collect() }
+        Csr { start, items }
     }
 
     /// The items of a row; empty for a row that does not exist.
+    #[inline]
     pub(crate) fn row(&self, row: usize) -> &[T] {
         let items = self.slice(row);
         count(1 + items.len());
@@ -42,6 +46,7 @@ impl<T: Copy> Csr<T> {
     }
 
     /// One item of a row, for searches that visit other rows before they take the next item of this row.
+    #[inline]
     pub(crate) fn item(&self, row: usize, index: usize) -> Option<&T> {
         count(1);
         self.slice(row).get(index)
@@ -55,9 +60,10 @@ impl<T: Copy> Csr<T> {
         })
     }
 
+    #[inline]
     fn slice(&self, row: usize) -> &[T] {
         match (self.start.get(row), self.start.get(row.saturating_add(1))) {
-            (Some(&a), Some(&b)) => self.items.get(a..b).unwrap_or(&[]),
+            (Some(&a), Some(&b)) => self.items.get(a as usize..b as usize).unwrap_or(&[]),
             _ => &[],
         }
     }

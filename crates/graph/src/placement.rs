@@ -3,6 +3,7 @@
 //! element.
 
 use crate::calls::{Calls, Path, Reach};
+use crate::csr::Csr;
 use crate::graph::{Graph, PortKind};
 use castanet_spec::Workers;
 use petgraph::unionfind::UnionFind;
@@ -47,7 +48,8 @@ pub struct Placement {
     workers: usize,
     tasks: Vec<(usize, usize, Reason)>,
     task_worker: Vec<Option<usize>>,
-    reached_by: Vec<Vec<usize>>,
+    /// For each element, the workers that reach it.
+    reached_by: Csr<usize>,
     modes: Vec<Mode>,
 }
 
@@ -66,7 +68,6 @@ impl Placement {
         let mut tasks: Vec<usize> = tasks.iter().copied().filter(|&t| t < graph.len()).collect();
         tasks.sort_unstable();
         tasks.dedup();
-        let calls = Calls::new(graph);
         let placed = assign(graph, workers, home, &tasks);
         let mut task_worker = vec![None; graph.len()];
         for &(t, w, _) in &placed {
@@ -76,40 +77,50 @@ impl Placement {
             workers,
             tasks: placed,
             task_worker,
-            reached_by: vec![Vec::new(); graph.len()],
-            modes: vec![Mode::Owned(0); graph.len()],
+            reached_by: Csr::new(0, &[]),
+            modes: Vec::new(),
         };
-        for w in 0..workers {
-            let mine = p.tasks_of(w);
+        p.reached_by = p.reached(graph);
+        p.modes = (0..graph.len()).map(|e| p.mode_for(graph, e)).collect();
+        p
+    }
+
+    /// Returns for each element the workers that reach it, in order. An element that no worker reaches belongs to worker 0.
+    fn reached(&self, graph: &Graph) -> Csr<usize> {
+        if self.workers == 1 {
+            let pairs: Vec<(usize, usize)> = (0..graph.len()).map(|e| (e, 0)).collect();
+            return Csr::new(graph.len(), &pairs);
+        }
+        let calls = Calls::new(graph);
+        let mut pairs: Vec<(usize, usize)> = Vec::with_capacity(graph.len());
+        // For each element, the last worker that reaches it.
+        let mut last: Vec<Option<usize>> = vec![None; graph.len()];
+        for w in 0..self.workers {
+            let mine = self.tasks_of(w);
             if mine.is_empty() {
                 continue;
             }
             let reach = Reach::new(graph, &calls, &mine);
             let met = reach.order.iter().filter(|&&s| calls.enters(graph, s)).map(|&s| calls.owner(s));
             for e in mine.iter().copied().chain(met) {
-                if p.reached_by[e].last() != Some(&w) {
-                    p.reached_by[e].push(w);
+                if last[e].replace(w) != Some(w) {
+                    pairs.push((e, w));
                 }
             }
         }
-        p.choose_modes(graph);
-        p
+        pairs.extend(last.iter().enumerate().filter(|(_, w)| w.is_none()).map(|(e, _)| (e, 0)));
+        Csr::new(graph.len(), &pairs)
     }
 
-    fn choose_modes(&mut self, graph: &Graph) {
-        for (e, by) in self.reached_by.iter_mut().enumerate() {
-            // Nothing is known about an unknown class, so it is treated as exclusive, the strictest mode.
-            let declared = graph.spec(e).map_or(Workers::Exclusive, |s| s.workers);
-            self.modes[e] = match (by.as_slice(), declared) {
-                ([], _) => {
-                    by.push(0);
-                    Mode::Owned(0)
-                }
-                (&[w], _) => Mode::Owned(w),
-                (_, Workers::Replicate) => Mode::Replicated,
-                (_, Workers::Share) => Mode::Shared,
-                (&[first, ..], Workers::Exclusive) => Mode::Locked(self.task_worker[e].unwrap_or(first)),
-            };
+    fn mode_for(&self, graph: &Graph, e: usize) -> Mode {
+        // Nothing is known about an unknown class, so it is treated as exclusive, the strictest mode.
+        let declared = graph.spec(e).map_or(Workers::Exclusive, |s| s.workers);
+        match (self.reached_by.row(e), declared) {
+            ([], _) => Mode::Owned(0),
+            (&[w], _) => Mode::Owned(w),
+            (_, Workers::Replicate) => Mode::Replicated,
+            (_, Workers::Share) => Mode::Shared,
+            (&[first, ..], Workers::Exclusive) => Mode::Locked(self.task_worker[e].unwrap_or(first)),
         }
     }
 
@@ -127,7 +138,7 @@ impl Placement {
     }
     /// The workers that reach an element, in order. Never empty for an element of the graph.
     pub fn workers_of(&self, e: usize) -> &[usize] {
-        self.reached_by.get(e).map_or(&[], Vec::as_slice)
+        self.reached_by.row(e)
     }
     /// The workers for which an instance of an element is built, in order. For a locked element this is only its home
     /// worker, for any other element all workers that reach it.
