@@ -231,9 +231,18 @@ fn ends(graph: &Graph, c: &Connection) -> Option<(usize, usize)> {
 /// Reports agnostic elements with both push and pull ports: one error for each element, about its first such
 /// pair of ports.
 fn kinds_in_elements(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
+    // An element whose ports all have the same kind has hubs of this kind, too.
+    let is_mixed = |e: usize| {
+        let mut ports = graph.points.inputs(e).chain(graph.points.outputs(e)).filter_map(|p| r.kind(p));
+        ports.next().is_some_and(|first| ports.any(|kind| kind != first))
+    };
+    let mixed: Vec<bool> = (0..graph.len()).map(is_mixed).collect();
+    if !mixed.contains(&true) {
+        return;
+    }
     let mut last = usize::MAX;
     let mut found = Vec::new();
-    for a in 0..graph.points.len() {
+    for a in (0..graph.points.len()).filter(|&a| mixed[graph.points.owner(a)]) {
         for b in inside(graph, a) {
             if r.kind(a) != r.kind(b) && r.kind(a).is_some() && r.kind(b).is_some() {
                 found.push((graph.points.owner(a), a, b));

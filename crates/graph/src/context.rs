@@ -5,7 +5,8 @@
 use crate::flow::Side;
 use crate::graph::Graph;
 use castanet_spec::Capability;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeSet, HashSet};
 
 /// What a search does at an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,34 +85,29 @@ impl Graph {
         let leaves = if way == Direction::Down { Side::Output } else { Side::Input };
         // Hash sets instead of arrays keep the cost proportional to the part searched, not to the whole
         // configuration.
-        let mut seen: HashSet<usize> = stack.iter().copied().collect();
-        let mut verdicts: HashMap<usize, Visit> = HashMap::new();
+        let short = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let mut seen: FxHashSet<u32> = stack.iter().copied().map(short).collect();
+        let mut verdicts: FxHashMap<u32, Visit> = FxHashMap::default();
         let mut found = Vec::new();
         while let Some(point) = stack.pop() {
-            let mut next: Vec<usize> = if self.points.side(point) == leaves {
-                self.peers(point).map(|p| p.0).collect()
-            } else if way == Direction::Down {
-                self.points.forward.row(point).to_vec()
-            } else {
-                self.points.backward.row(point).to_vec()
-            };
             if self.points.side(point) == leaves {
-                next.retain(|&p| {
+                for (p, _) in self.peers(point) {
                     let f = self.points.owner(p);
-                    let verdict = *verdicts.entry(f).or_insert_with(|| {
+                    let verdict = *verdicts.entry(short(f)).or_insert_with(|| {
                         let verdict = visit(f);
                         if matches!(verdict, Visit::Take | Visit::TakeAndPass) {
                             found.push(f);
                         }
                         verdict
                     });
-                    matches!(verdict, Visit::Pass | Visit::TakeAndPass)
-                });
-            }
-            for p in next {
-                if seen.insert(p) {
-                    stack.push(p);
+                    if matches!(verdict, Visit::Pass | Visit::TakeAndPass) && seen.insert(short(p)) {
+                        stack.push(p);
+                    }
                 }
+            } else {
+                let inside =
+                    if way == Direction::Down { &self.points.forward } else { &self.points.backward };
+                stack.extend(inside.row(point).iter().copied().filter(|&p| seen.insert(short(p))));
             }
         }
         found.sort_unstable();

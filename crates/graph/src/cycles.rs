@@ -27,6 +27,11 @@ impl Graph {
     /// other tasks, then at all other elements. A connection is a back edge only if it leads back into the current
     /// search path.
     pub fn back_edges(&self) -> Vec<bool> {
+        // If each connection leads to an element with a higher number, there is no cycle.
+        let forward = self.flat.connections.iter().all(|c| c.from.element < c.to.element);
+        if forward {
+            return vec![false; self.flat.connections.len()];
+        }
         let points = &self.points;
         let mut search = Search {
             graph: self,

@@ -70,7 +70,7 @@ impl Points {
     pub(crate) fn new<'a>(counts: &[(usize, usize)], codes: impl Fn(usize) -> &'a Codes) -> Points {
         let n = counts.len();
         let (mut input_start, mut output_start) = (Vec::with_capacity(n + 1), Vec::with_capacity(n + 1));
-        let mut owner = Vec::new();
+        let mut owner = Vec::with_capacity(counts.iter().map(|c| c.0 + c.1).sum());
         let mut total = 0;
         for (e, c) in counts.iter().enumerate() {
             input_start.push(total);
@@ -113,27 +113,33 @@ impl Points {
     pub(crate) fn elements(&self) -> usize {
         self.input_start.len() - 1
     }
+    #[inline]
     pub(crate) fn inputs(&self, e: usize) -> Range<usize> {
         match (self.input_start.get(e), self.input_start.get(e.saturating_add(1))) {
             (Some(&a), Some(&b)) => a..b,
             _ => 0..0,
         }
     }
+    #[inline]
     pub(crate) fn outputs(&self, e: usize) -> Range<usize> {
         match (self.output_start.get(e), self.output_start.get(e.saturating_add(1))) {
             (Some(&a), Some(&b)) => a..b,
             _ => 0..0,
         }
     }
+    #[inline]
     pub(crate) fn input(&self, e: usize, port: usize) -> Option<usize> {
         self.inputs(e).nth(port)
     }
+    #[inline]
     pub(crate) fn output(&self, e: usize, port: usize) -> Option<usize> {
         self.outputs(e).nth(port)
     }
+    #[inline]
     pub(crate) fn owner(&self, point: usize) -> usize {
         self.owner[point]
     }
+    #[inline]
     pub(crate) fn side(&self, point: usize) -> Side {
         if point >= self.hub_start {
             Side::Hub
@@ -144,6 +150,7 @@ impl Points {
         }
     }
     /// The port number of an input or output.
+    #[inline]
     pub(crate) fn port(&self, point: usize) -> usize {
         let e = self.owner[point];
         match self.side(point) {

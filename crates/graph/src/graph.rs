@@ -6,8 +6,9 @@ use crate::flow::{Codes, Points, Side};
 use crate::{check, resolve};
 use castanet_lang::{Diagnostic, Element, Flat, PortRef};
 use castanet_spec::{ClassSpec, ClassSpecs};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::fmt;
+use std::sync::OnceLock;
 
 /// The kind of a port in a router: push or pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,7 +47,8 @@ pub struct Graph {
     /// For each input and output, the ports that it is connected to.
     peers: Csr<PortRef>,
     pub(crate) peer_connections: Csr<usize>,
-    names: HashMap<String, usize>,
+    /// The element with each name. Made on first use, because most routers look up no name.
+    names: OnceLock<FxHashMap<String, usize>>,
 }
 
 /// Input numbers of an element must be less than `FREE_PORTS` plus `GAP` times the number of connections to its inputs.
@@ -62,7 +64,7 @@ impl Graph {
     /// of it.
     pub fn new(flat: Flat, classes: &dyn ClassSpecs) -> (Graph, Vec<Diagnostic>) {
         let n = flat.elements.len();
-        let mut known: HashMap<&str, usize> = HashMap::new();
+        let mut known: FxHashMap<&str, usize> = FxHashMap::default();
         let mut codes = Vec::new();
         let mut class_specs = Vec::new();
         let mut class_of = Vec::with_capacity(n);
@@ -78,7 +80,8 @@ impl Graph {
         let specs = class_of.iter().map(|&c| class_specs[c]).collect();
         let counts = port_counts(&flat, |e| &codes[class_of[e]]);
         let points = Points::new(&counts, |e| &codes[class_of[e]]);
-        let (mut ends, mut connections) = (Vec::new(), Vec::new());
+        let most = 2 * flat.connections.len();
+        let (mut ends, mut connections) = (Vec::with_capacity(most), Vec::with_capacity(most));
         for (i, c) in flat.connections.iter().enumerate() {
             if let (Some(a), Some(b)) =
                 (points.output(c.from.element, c.from.port), points.input(c.to.element, c.to.port))
@@ -89,9 +92,8 @@ impl Graph {
         }
         let peers = Csr::new(points.hub_start(), &ends);
         let peer_connections = Csr::new(points.hub_start(), &connections);
-        let names = flat.elements.iter().enumerate().rev().map(|(i, e)| (e.name.clone(), i)).collect();
-        let mut graph =
-            Graph { flat, specs, codes, class_of, points, kinds: Vec::new(), peers, peer_connections, names };
+        let (kinds, names) = (Vec::new(), OnceLock::new());
+        let mut graph = Graph { flat, specs, codes, class_of, points, kinds, peers, peer_connections, names };
         let resolved = resolve::resolve(&graph);
         graph.kinds = resolved.kinds();
         let diagnostics = check::all(&graph, &resolved);
@@ -161,7 +163,12 @@ impl Graph {
     }
     /// The index of the element with this full name; `None` if there is none.
     pub fn find(&self, name: &str) -> Option<usize> {
-        self.names.get(name).copied()
+        let names = self.names.get_or_init(|| {
+            let elements = self.flat.elements.iter().enumerate();
+            // If two elements have the same name, the first one is found.
+            elements.rev().map(|(i, e)| (e.name.clone(), i)).collect()
+        });
+        names.get(name).copied()
     }
     /// Looks a name up from a scope prefix outward: `a/b/` tries `a/b/NAME`, `a/NAME`, `NAME`.
     pub fn find_from(&self, scope: &str, name: &str) -> Option<usize> {
@@ -175,10 +182,27 @@ impl Graph {
         self.find(name)
     }
 
+    /// The number of the class that an element is written with. Classes are numbered in the order of their first elements.
+    pub fn class_number(&self, e: usize) -> Option<usize> {
+        self.class_of.get(e).copied()
+    }
+    /// Calls `f` with each class that elements are written with, in the order of [`Graph::class_number`].
+    pub fn each_class<'a, T>(&'a self, mut f: impl FnMut(&'a str) -> T) -> Vec<T> {
+        let mut all = Vec::with_capacity(self.codes.len());
+        for (element, &class) in self.flat.elements.iter().zip(&self.class_of) {
+            if class == all.len() {
+                all.push(f(&element.class));
+            }
+        }
+        all
+    }
+
+    #[inline]
     pub(crate) fn codes(&self, e: usize) -> &Codes {
         &self.codes[self.class_of[e]]
     }
     /// The kind of a port; hubs count as push.
+    #[inline]
     pub(crate) fn kind(&self, point: usize) -> PortKind {
         self.kinds.get(point).copied().unwrap_or(PortKind::Push)
     }
@@ -193,7 +217,15 @@ impl Graph {
     }
     /// The points connected to a port, each with the index of its connection.
     pub(crate) fn peers(&self, point: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-        (0..self.peers.row(point).len()).filter_map(move |i| self.peer(point, i))
+        let is_input = self.points.side(point) == Side::Input;
+        let row = self.peers.row(point).iter().zip(self.peer_connections.row(point));
+        row.filter_map(move |(p, &connection)| {
+            let peer = match is_input {
+                true => self.points.output(p.element, p.port),
+                false => self.points.input(p.element, p.port),
+            };
+            Some((peer?, connection))
+        })
     }
     /// One peer of a port, by index, with the index of the connection; `None` if the port has fewer peers.
     pub(crate) fn peer(&self, point: usize, index: usize) -> Option<(usize, usize)> {
