@@ -6,7 +6,7 @@
 use castanet_element::spec::{ClassNames, ClassSpec, ClassSpecs};
 use castanet_element::{Class as _, ClassDef, Classes};
 use castanet_elements::classify::fast_classifier;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// The families of other crates.
 const OTHERS: &[&[ClassDef]] = &[castanet_control::control::CLASSES, castanet_tcp::tcp::CLASSES];
@@ -94,7 +94,7 @@ fn generated(name: &str) -> Option<&'static str> {
 
 /// Every class, found by name or alias.
 #[derive(Clone, Default)]
-pub struct Registry(HashMap<&'static str, ClassDef>);
+pub struct Registry(FxHashMap<&'static str, ClassDef>);
 
 impl Registry {
     /// The classes that come with the router.
