@@ -13,8 +13,8 @@ use std::sync::Arc;
 pub struct Info {
     /// The full name of the element.
     pub name: String,
-    /// The name of its class, as the configuration writes it.
-    pub class: String,
+    /// The name of its class, as the configuration writes it. The elements of a class share the text.
+    pub class: Arc<str>,
     /// Its configuration string.
     pub config: String,
     /// Where the element is declared: `FILE:LINE`. Empty if this is not known.

@@ -28,7 +28,7 @@ impl Account {
         let spec = shared.spec(element);
         let mut account = Account {
             element: info.name,
-            class: info.class,
+            class: info.class.to_string(),
             config: info.config,
             ledger_role: spec.map_or(LedgerRole::empty(), |s| s.ledger_role),
             held: held_by(shared, element, held),

@@ -104,7 +104,8 @@ fn nodes(
     let follows = linker.followers(&order);
     // First make the chains that begin with an action that continues no other chain. The remaining actions form cycles.
     // Such a cycle has no first action, so cut it at an arbitrary action and make a chain of it.
-    let (later, first): (Vec<usize>, Vec<usize>) = order.into_iter().partition(|e| follows.contains(e));
+    let (later, first): (Vec<usize>, Vec<usize>) =
+        order.into_iter().partition(|&e| follows.get(e).is_some_and(|f| *f));
     for e in first.into_iter().chain(later) {
         match linker.take(e) {
             Some(Instance::Element(body)) => linker.add_element(e, Body::Element(Typed::new(body)), false),
@@ -208,9 +209,15 @@ impl<'a> Linker<'a> {
             || self.back.contains(&PortRef { element: a, port: 0 });
         follower(self.graph, a).filter(|&b| !ends && self.is_action(b) && !self.calls(b))
     }
-    /// Returns all actions that continue the chain of another action.
-    fn followers(&self, order: &[usize]) -> HashSet<usize> {
-        order.iter().filter(|&&a| self.is_action(a)).filter_map(|&a| self.next_in_chain(a)).collect()
+    /// Returns for each element whether it is an action that continues the chain of another action.
+    fn followers(&self, order: &[usize]) -> Vec<bool> {
+        let mut follows = vec![false; self.graph.len()];
+        for next in order.iter().filter(|&&a| self.is_action(a)).filter_map(|&a| self.next_in_chain(a)) {
+            if let Some(f) = follows.get_mut(next) {
+                *f = true;
+            }
+        }
+        follows
     }
 
     /// Makes the edges for the outputs of element `e`, from output `first` on.

@@ -25,6 +25,7 @@ use castanet_lang::flat::PortRef;
 use castanet_lang::{Diagnostic, Sources, Span};
 use castanet_spec::{Capability, Effects, Names, Origin};
 use std::any::TypeId;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::Receiver;
@@ -77,8 +78,9 @@ fn add_names(graph: &Graph, classes: &dyn Classes, names: &mut Names, diagnostic
         let class = graph.spec(e).map_or("", |s| s.name);
         names.define_element(&element.name, e, class);
     }
+    let informs = graph.each_class(|class| classes.get(class).and_then(|d| d.inform));
     for (e, element) in graph.flat.elements.iter().enumerate() {
-        if let Some(inform) = classes.get(&element.class).and_then(|d| d.inform)
+        if let Some(inform) = graph.class_number(e).and_then(|c| *informs.get(c)?)
             && let Err(errors) = inform(&element.config, element.scope(), names)
         {
             diagnostics.extend(explain(graph, e, "configuring", errors));
@@ -115,6 +117,27 @@ fn is_before_queue(graph: &Graph, e: usize) -> bool {
     }
 }
 
+/// An element with at most this many inputs and outputs is built without memory for lists of them.
+const FEW: usize = 8;
+
+/// Returns which of the first `n` ports push. The list is in `few`, or in `many` if there are many ports.
+fn pushes<'a>(
+    n: usize,
+    few: &'a mut [bool; FEW],
+    many: &'a mut Vec<bool>,
+    kind: impl Fn(usize) -> PortKind,
+) -> &'a [bool] {
+    let all = match few.get_mut(..n) {
+        Some(few) => few,
+        None => {
+            many.resize(n, false);
+            many
+        }
+    };
+    all.iter_mut().enumerate().for_each(|(p, push)| *push = kind(p) == PortKind::Push);
+    all
+}
+
 /// Builds element `e` from the configuration string `config`. The second return value holds the warnings.
 pub(crate) fn build_one(
     site: &Site<'_>,
@@ -128,10 +151,10 @@ pub(crate) fn build_one(
     let &Site { graph, names, seed, replica } = site;
     let (name, scope, class) =
         graph.element(e).map_or(("", "", ""), |x| (x.name.as_str(), x.scope(), x.class.as_str()));
-    let push =
-        |n: usize, f: &dyn Fn(usize) -> PortKind| (0..n).map(|p| f(p) == PortKind::Push).collect::<Vec<_>>();
-    let input_push = push(graph.inputs(e), &|p| graph.input_kind(e, p));
-    let output_push = push(graph.outputs(e), &|p| graph.output_kind(e, p));
+    let (mut few, mut many) = ([[false; FEW]; 2], [Vec::new(), Vec::new()]);
+    let ([few_inputs, few_outputs], [many_inputs, many_outputs]) = (&mut few, &mut many);
+    let input_push = pushes(graph.inputs(e), few_inputs, many_inputs, |p| graph.input_kind(e, p));
+    let output_push = pushes(graph.outputs(e), few_outputs, many_outputs, |p| graph.output_kind(e, p));
     let mut cx = BuildCx {
         me: e as u32,
         name,
@@ -143,8 +166,8 @@ pub(crate) fn build_one(
         archive: &graph.flat.archive,
         inputs: graph.inputs(e),
         outputs: graph.outputs(e),
-        input_push: &input_push,
-        output_push: &output_push,
+        input_push,
+        output_push,
         before_queue: def.spec.effects.contains(Effects::LOOKS) && is_before_queue(graph, e),
         seed,
         replica,
@@ -173,11 +196,12 @@ fn build_elements(
         signals: Vec::new(),
         replicas: given,
     };
+    let defs = graph.each_class(|class| classes.get(class));
     for (e, element) in graph.flat.elements.iter().enumerate() {
-        let Some(def) = classes.get(&element.class) else { continue };
+        let Some(def) = graph.class_number(e).and_then(|c| *defs.get(c)?) else { continue };
         let workers = match placement.owners_of(e) {
-            [] => vec![0],
-            some => some.to_vec(),
+            [] => &[0],
+            some => some,
         };
         for (replica, &w) in workers.iter().enumerate() {
             let site = Site { graph, names, seed, replica: (replica, workers.len()) };
@@ -319,17 +343,21 @@ fn held(graph: &Graph, built: &Built) -> Held {
 
 /// Returns the descriptions of all elements, for messages and tools.
 fn infos(graph: &Graph, sources: &Sources) -> Arc<[Info]> {
-    let info = |e: &castanet_lang::flat::Element| {
-        let place = sources.place(e.span);
+    let classes: Vec<Arc<str>> = graph.each_class(Arc::from);
+    let info = |(i, e): (usize, &castanet_lang::flat::Element)| {
+        let (file, line) = sources.file_and_line(e.span);
+        let mut place = String::with_capacity(file.len() + 8);
+        // Writing to a string does not fail.
+        let _ = write!(place, "{file}:{line}");
         Info {
             name: e.name.clone(),
-            class: e.class.clone(),
+            class: graph.class_number(i).and_then(|c| classes.get(c)).cloned().unwrap_or_default(),
             config: e.config.clone(),
-            place: format!("{}:{}", place.file, place.line),
+            place,
             scope: e.scope().to_string(),
         }
     };
-    graph.flat.elements.iter().map(info).collect()
+    graph.flat.elements.iter().enumerate().map(info).collect()
 }
 
 /// Builds the elements of a graph whose checks have passed. Does not initialise the elements.
