@@ -72,7 +72,7 @@ fn compilers(when: When) -> Given {
     given
 }
 
-fn options(args: &Run, name: &str, text: &str) -> Result<Options, String> {
+fn options(args: &Run, name: &str, text: String) -> Result<Options, String> {
     let clock = match &args.simtime {
         Some(t) => Clock::simulated(simulated(t)?),
         None => Clock::real(),
@@ -95,7 +95,7 @@ fn options(args: &Run, name: &str, text: &str) -> Result<Options, String> {
         batch: args.batch,
         seed: args.seed,
         clock,
-        config: text.to_string(),
+        config: text,
         client_files: args.from_clients.library_path.clone(),
         report_undefined: true,
         on_panic: args.on_panic.into(),
@@ -134,16 +134,18 @@ fn hangup(args: &Run, running: &Arc<Running>) -> Option<Hangup> {
 
 fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     signals::end_at_once().map_err(uncaught)?;
-    let source = Source::read(&args.configuration)?;
+    let mut source = Source::read(&args.configuration)?;
     // Later configurations can use the packages that this one loads.
     let available = built_in.available(args.configuration.clickpath.as_deref());
-    let loaded = load_in(&available, &source, Unknown::Error);
+    let mut loaded = load_in(&available, &source, Unknown::Error);
+    // From here on, `loaded` has the text.
+    source.bytes = Vec::new();
     if loaded.graph.is_empty() && !loaded.failed() {
         show(&loaded.sources, &loaded.diagnostics, args.configuration.json);
         complain(&format!("{}: the configuration has no elements, there is nothing to run", source.name));
         return Ok(ExitCode::SUCCESS);
     }
-    let options = options(args, &source.name, &loaded.text)?;
+    let options = options(args, &source.name, std::mem::take(&mut loaded.text))?;
     let workers = options.workers;
     let pin = args.pin.start(args.driver)?;
     let held = args.privileges.start(pin)?;
