@@ -48,7 +48,7 @@ impl<'a> Scopes<'a, '_> {
             self.report.push(d.help("remove the ';' before it if the chain should continue"));
         }
         for (i, list) in c.lists.iter().enumerate() {
-            for elem in list {
+            for elem in list.iter() {
                 self.stray_ports(elem, chained && i > 0, chained && i + 1 < c.lists.len());
             }
         }

@@ -114,7 +114,7 @@ fn declarations<'a>(sources: &'a Sources, statements: &'a [Statement]) -> HashMa
     while let Some(statements) = open.pop() {
         for statement in statements {
             let Statement::Connection(c) = statement else { continue };
-            for elem in c.lists.iter().flatten() {
+            for elem in c.lists.iter().flat_map(|l| l.iter()) {
                 match &elem.core {
                     Core::Name { name, class: Some(_) } => {
                         all.entry(sources.snippet(*name)).or_default().push(*name);

@@ -3,6 +3,7 @@
 //! data without trivia (blanks, comments, line directives).
 
 use crate::source::Span;
+use std::ops::Deref;
 
 /// One statement.
 #[derive(Debug)]
@@ -16,9 +17,37 @@ pub(crate) enum Statement {
 /// A declaration (one list) or a chain of lists.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub lists: Vec<Vec<Elem>>,
+    pub lists: Vec<List>,
     /// For each link between two lists: whether it is `=>`, and its position.
     pub links: Vec<(bool, Span)>,
+}
+
+/// A list of elements. Most lists have one element, which needs no memory of its own.
+#[derive(Debug)]
+pub(crate) enum List {
+    One(Elem),
+    Several(Vec<Elem>),
+}
+
+impl List {
+    /// The list that ends with `last`.
+    pub fn new(mut before: Vec<Elem>, last: Elem) -> List {
+        if before.is_empty() {
+            return List::One(last);
+        }
+        before.push(last);
+        List::Several(before)
+    }
+}
+
+impl Deref for List {
+    type Target = [Elem];
+    fn deref(&self) -> &[Elem] {
+        match self {
+            List::One(elem) => std::slice::from_ref(elem),
+            List::Several(all) => all,
+        }
+    }
 }
 
 /// One element in a list.

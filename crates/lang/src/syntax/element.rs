@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parser: chains, element lists, elements and ports.
 
-use super::ast::{Connection, Core, Elem, PortItem, Ports};
+use super::ast::{Connection, Core, Elem, List, PortItem, Ports};
 use super::kind::SyntaxKind::{
     self, Arrow, ColonColon, Comma, Dash, FatArrow, Ident, LBrace, LBracket, LParen, Other, RBracket,
     Semicolon, Variable,
@@ -28,7 +28,7 @@ impl Parser<'_> {
     /// Parses a connection: lists of elements with arrows between them, or a single list.
     pub(super) fn connection(&mut self, place: Context) -> Connection {
         self.open_node(SyntaxKind::Connection);
-        // Most statements have one list, and most lists have one element.
+        // Most statements have one list.
         let (mut lists, mut links) = (Vec::with_capacity(1), Vec::new());
         let mut ok = true;
         loop {
@@ -64,28 +64,25 @@ impl Parser<'_> {
         self.close_node();
         Connection { lists, links }
     }
-    fn list(&mut self, place: Context, first: bool, ok: &mut bool) -> Vec<Elem> {
-        let mut list = Vec::with_capacity(1);
+    fn list(&mut self, place: Context, first: bool, ok: &mut bool) -> List {
+        let mut before = Vec::new();
         loop {
-            let elem = self.element();
-            let alone = list.is_empty() && self.kind != Comma;
-            let implicit = matches!(elem.core, Core::Implicit);
-            list.push(elem);
-            if implicit {
+            let mut elem = self.element();
+            let alone = before.is_empty() && self.kind != Comma;
+            if matches!(elem.core, Core::Implicit) {
                 // An implicit element means `input` before the first link and `output` after the last one.
                 let fits = alone && place != Context::Top && first == self.at_link();
                 if !fits {
                     self.unexpected("expected an element");
-                    if let Some(last) = list.last_mut() {
-                        last.core = Core::Missing;
-                    }
+                    elem.core = Core::Missing;
                     *ok = first && alone && self.at_link();
-                    return list;
+                    return List::new(before, elem);
                 }
             }
             if self.kind != Comma {
-                return list;
+                return List::new(before, elem);
             }
+            before.push(elem);
             self.bump();
         }
     }
