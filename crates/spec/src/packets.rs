@@ -233,6 +233,10 @@ impl PacketCode {
             outputs: phrases(outputs).filter_map(|p| Gives::parse(words(p))).collect(),
         })
     }
+    /// Whether the element takes any packets on all inputs.
+    pub fn takes_any(&self) -> bool {
+        self.inputs.iter().all(|w| *w == Wants::Any)
+    }
     /// What an input wants.
     pub fn input(&self, port: usize) -> Wants {
         self.inputs.get(port).or(self.inputs.last()).copied().unwrap_or(Wants::Any)

@@ -72,8 +72,7 @@ pub struct Types {
 impl Types {
     /// Analyses a graph.
     pub fn new(graph: &Graph) -> Types {
-        let (codes, code) = codes(graph);
-        let mut types = Types { codes, code, reach: Vec::new(), conflicts: Vec::new() };
+        let mut types = Types::unspread(graph);
         // The first pass finds where several types meet.
         types.spread(graph, &FxHashMap::default());
         let tells_apart: Vec<bool> = (0..graph.len()).map(|e| tells_apart(graph, e)).collect();
@@ -89,6 +88,16 @@ impl Types {
             types.spread(graph, &mixed);
         }
         types
+    }
+
+    /// Returns no types, only what the elements of a graph want and give.
+    fn unspread(graph: &Graph) -> Types {
+        let (codes, code) = codes(graph);
+        Types { codes, code, reach: Vec::new(), conflicts: Vec::new() }
+    }
+    /// Whether all elements of a graph take any packets. In such a graph, no input refuses packets.
+    pub(super) fn are_free(graph: &Graph) -> bool {
+        Types::unspread(graph).codes.iter().all(PacketCode::takes_any)
     }
 
     /// Returns the types of the packets that may arrive at an input. Packets that an element upstream refuses are left
