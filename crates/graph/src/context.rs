@@ -4,8 +4,8 @@
 
 use crate::flow::Side;
 use crate::graph::Graph;
+use crate::sparse::Sparse;
 use castanet_spec::Capability;
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeSet, HashSet};
 
 /// What a search does at an element.
@@ -83,31 +83,33 @@ impl Graph {
         mut visit: impl FnMut(usize) -> Visit,
     ) -> Vec<usize> {
         let leaves = if way == Direction::Down { Side::Output } else { Side::Input };
-        // Hash sets instead of arrays keep the cost proportional to the part searched, not to the whole
-        // configuration.
-        let short = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let mut seen: FxHashSet<u32> = stack.iter().copied().map(short).collect();
-        let mut verdicts: FxHashMap<u32, Visit> = FxHashMap::default();
+        // The cost must be proportional to the part searched, not to the whole configuration.
+        let mut seen: Sparse<()> = Sparse::new(self.points.len());
+        for &p in &stack {
+            seen.set(p, ());
+        }
+        let mut verdicts: Sparse<Visit> = Sparse::new(self.len());
         let mut found = Vec::new();
         while let Some(point) = stack.pop() {
             if self.points.side(point) == leaves {
                 for (p, _) in self.peers(point) {
                     let f = self.points.owner(p);
-                    let verdict = *verdicts.entry(short(f)).or_insert_with(|| {
+                    let verdict = verdicts.get(f).unwrap_or_else(|| {
                         let verdict = visit(f);
                         if matches!(verdict, Visit::Take | Visit::TakeAndPass) {
                             found.push(f);
                         }
+                        verdicts.set(f, verdict);
                         verdict
                     });
-                    if matches!(verdict, Visit::Pass | Visit::TakeAndPass) && seen.insert(short(p)) {
+                    if matches!(verdict, Visit::Pass | Visit::TakeAndPass) && seen.set(p, ()).is_none() {
                         stack.push(p);
                     }
                 }
             } else {
                 let inside =
                     if way == Direction::Down { &self.points.forward } else { &self.points.backward };
-                stack.extend(inside.row(point).iter().copied().filter(|&p| seen.insert(short(p))));
+                stack.extend(inside.row(point).iter().copied().filter(|&p| seen.set(p, ()).is_none()));
             }
         }
         found.sort_unstable();

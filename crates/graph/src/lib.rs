@@ -37,6 +37,7 @@ pub mod pretty;
 mod pull_cycles;
 pub mod quanta;
 mod resolve;
+mod sparse;
 pub mod undead;
 pub mod xform;
 pub mod xml;
