@@ -53,9 +53,11 @@ pub(crate) enum Side {
 /// All ports and hubs as points: inputs in element order, then outputs, then hubs.
 #[derive(Clone, Debug)]
 pub(crate) struct Points {
-    input_start: Vec<usize>,
-    output_start: Vec<usize>,
-    owner: Vec<usize>,
+    /// The first input and the first output of each element. INVARIANT: the limits on connections and ports keep the number of
+    /// points far below 2^32.
+    input_start: Vec<u32>,
+    output_start: Vec<u32>,
+    owner: Vec<u32>,
     hub_start: usize,
     /// Links from inputs to outputs, directly or through hubs.
     pub(crate) forward: Csr<usize>,
@@ -73,21 +75,22 @@ impl Points {
         let mut owner = Vec::with_capacity(counts.iter().map(|c| c.0 + c.1).sum());
         let mut total = 0;
         for (e, c) in counts.iter().enumerate() {
-            input_start.push(total);
+            input_start.push(total as u32);
             total += c.0;
-            owner.resize(total, e);
+            owner.resize(total, e as u32);
         }
-        input_start.push(total);
+        input_start.push(total as u32);
         for (e, c) in counts.iter().enumerate() {
-            output_start.push(total);
+            output_start.push(total as u32);
             total += c.1;
-            owner.resize(total, e);
+            owner.resize(total, e as u32);
         }
-        output_start.push(total);
+        output_start.push(total as u32);
         let hub_start = total;
         let mut links: Vec<(usize, usize)> = Vec::new();
         for (e, &(inputs, outputs)) in counts.iter().enumerate() {
-            let (first_input, first_output, codes) = (input_start[e], output_start[e], codes(e));
+            let (first_input, first_output) = (input_start[e] as usize, output_start[e] as usize);
+            let codes = codes(e);
             if inputs.saturating_mul(outputs) <= DIRECT {
                 for i in 0..inputs {
                     let connected = (0..outputs).filter(|&o| codes.connects(i, o));
@@ -97,7 +100,7 @@ impl Points {
                 let all_inputs = first_input..first_input + inputs;
                 let all_outputs = first_output..first_output + outputs;
                 link_by_hubs(codes, all_inputs, all_outputs, owner.len(), &mut links);
-                owner.resize(owner.len() + hubs_of(codes, inputs) + hubs_of(codes, outputs), e);
+                owner.resize(owner.len() + hubs_of(codes, inputs) + hubs_of(codes, outputs), e as u32);
             }
         }
         let back: Vec<_> = links.iter().map(|&(a, b)| (b, a)).collect();
@@ -116,14 +119,14 @@ impl Points {
     #[inline]
     pub(crate) fn inputs(&self, e: usize) -> Range<usize> {
         match (self.input_start.get(e), self.input_start.get(e.saturating_add(1))) {
-            (Some(&a), Some(&b)) => a..b,
+            (Some(&a), Some(&b)) => a as usize..b as usize,
             _ => 0..0,
         }
     }
     #[inline]
     pub(crate) fn outputs(&self, e: usize) -> Range<usize> {
         match (self.output_start.get(e), self.output_start.get(e.saturating_add(1))) {
-            (Some(&a), Some(&b)) => a..b,
+            (Some(&a), Some(&b)) => a as usize..b as usize,
             _ => 0..0,
         }
     }
@@ -137,13 +140,13 @@ impl Points {
     }
     #[inline]
     pub(crate) fn owner(&self, point: usize) -> usize {
-        self.owner[point]
+        self.owner[point] as usize
     }
     #[inline]
     pub(crate) fn side(&self, point: usize) -> Side {
         if point >= self.hub_start {
             Side::Hub
-        } else if point < self.output_start[0] {
+        } else if point < self.output_start[0] as usize {
             Side::Input
         } else {
             Side::Output
@@ -152,10 +155,10 @@ impl Points {
     /// The port number of an input or output.
     #[inline]
     pub(crate) fn port(&self, point: usize) -> usize {
-        let e = self.owner[point];
+        let e = self.owner(point);
         match self.side(point) {
-            Side::Input => point - self.input_start[e],
-            Side::Output => point - self.output_start[e],
+            Side::Input => point - self.input_start[e] as usize,
+            Side::Output => point - self.output_start[e] as usize,
             Side::Hub => 0,
         }
     }

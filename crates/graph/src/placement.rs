@@ -46,8 +46,8 @@ enum Reason {
 #[derive(Clone, Debug)]
 pub struct Placement {
     workers: usize,
+    /// The tasks in element order, with their workers.
     tasks: Vec<(usize, usize, Reason)>,
-    task_worker: Vec<Option<usize>>,
     /// For each element, the workers that reach it.
     reached_by: Csr<usize>,
     modes: Vec<Mode>,
@@ -69,17 +69,7 @@ impl Placement {
         tasks.sort_unstable();
         tasks.dedup();
         let placed = assign(graph, workers, home, &tasks);
-        let mut task_worker = vec![None; graph.len()];
-        for &(t, w, _) in &placed {
-            task_worker[t] = Some(w);
-        }
-        let mut p = Placement {
-            workers,
-            tasks: placed,
-            task_worker,
-            reached_by: Csr::new(0, &[]),
-            modes: Vec::new(),
-        };
+        let mut p = Placement { workers, tasks: placed, reached_by: Csr::new(0, &[]), modes: Vec::new() };
         p.reached_by = p.reached(graph);
         p.modes = (0..graph.len()).map(|e| p.mode_for(graph, e)).collect();
         p
@@ -120,7 +110,7 @@ impl Placement {
             (&[w], _) => Mode::Owned(w),
             (_, Workers::Replicate) => Mode::Replicated,
             (_, Workers::Share) => Mode::Shared,
-            (&[first, ..], Workers::Exclusive) => Mode::Locked(self.task_worker[e].unwrap_or(first)),
+            (&[first, ..], Workers::Exclusive) => Mode::Locked(self.task_worker(e).unwrap_or(first)),
         }
     }
 
@@ -130,7 +120,8 @@ impl Placement {
     }
     /// The worker that runs the task of an element; `None` if it has no task.
     pub fn task_worker(&self, e: usize) -> Option<usize> {
-        self.task_worker.get(e).copied().flatten()
+        let found = self.tasks.binary_search_by_key(&e, |t| t.0).ok();
+        found.and_then(|i| self.tasks.get(i)).map(|t| t.1)
     }
     /// The elements whose tasks a worker runs.
     pub fn tasks_of(&self, worker: usize) -> Vec<usize> {
