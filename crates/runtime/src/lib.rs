@@ -19,6 +19,7 @@
 //! - `task_handlers`, `dispatch` answer reads and writes. `polling` measures how long the tasks of a worker find
 //!   nothing, and `worker` is the run loop of tasks, timers and mail.
 //! - `pairs` decides which element of a new configuration replaces which element of the old one.
+//! - `infos` and `ports` describe elements and their ports for the data of a configuration.
 //! - `assembly` is all workers of one configuration. `link`, `prepare`, `initialise` and `assemble` make it from a
 //!   checked graph. [`in_kernel`] runs a part of it in the kernel; `passage` keeps packets that come up from there in order. `explain_paths`
 //!   lists the paths that a configuration can have. `reconfigure` replaces one element of it, and `panics` handles panics of elements.
@@ -46,6 +47,7 @@ mod explain_paths;
 pub mod global_handlers;
 pub mod handlers;
 pub mod in_kernel;
+mod infos;
 mod initialise;
 pub mod kernel;
 pub mod ledger;
@@ -64,6 +66,7 @@ mod panics;
 mod passage;
 mod paths;
 mod polling;
+mod ports;
 mod prepare;
 mod probes;
 mod profile;

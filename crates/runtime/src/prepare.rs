@@ -5,17 +5,19 @@
 use crate::barrier::Barrier;
 use crate::build_state::BuildState;
 use crate::errors::{explain, failed};
+use crate::infos::infos;
 use crate::link;
 use crate::mail::{Inbox, Mail};
 use crate::options::{Options, Settings};
 use crate::paths::PathCompiler;
+use crate::ports::{FEW, pushes};
 use crate::profile::Meters;
 use crate::session::Session;
 use crate::shared::{Held, Shared, Supervisor};
 use crate::sleep::Sleeper;
 use castanet_element::build::Shared as Replicas;
 use castanet_element::class::{ClassDef, Classes};
-use castanet_element::{BuildCx, Clock, ConfigError, Info, Instance, Seed};
+use castanet_element::{BuildCx, Clock, ConfigError, Instance, Seed};
 use castanet_graph::devirtualize::Unit;
 use castanet_graph::offload;
 use castanet_graph::placement::Placement;
@@ -25,7 +27,6 @@ use castanet_lang::flat::PortRef;
 use castanet_lang::{Diagnostic, Sources, Span};
 use castanet_spec::{Capability, Effects, Names, Origin};
 use std::any::TypeId;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::Receiver;
@@ -115,27 +116,6 @@ fn is_before_queue(graph: &Graph, e: usize) -> bool {
         [to] => graph.outputs(e) == 1 && alone(to) && stores(to),
         _ => false,
     }
-}
-
-/// An element with at most this many inputs and outputs is built without memory for lists of them.
-const FEW: usize = 8;
-
-/// Returns which of the first `n` ports push. The list is in `few`, or in `many` if there are many ports.
-fn pushes<'a>(
-    n: usize,
-    few: &'a mut [bool; FEW],
-    many: &'a mut Vec<bool>,
-    kind: impl Fn(usize) -> PortKind,
-) -> &'a [bool] {
-    let all = match few.get_mut(..n) {
-        Some(few) => few,
-        None => {
-            many.resize(n, false);
-            many
-        }
-    };
-    all.iter_mut().enumerate().for_each(|(p, push)| *push = kind(p) == PortKind::Push);
-    all
 }
 
 /// Builds element `e` from the configuration string `config`. The second return value holds the warnings.
@@ -339,25 +319,6 @@ fn held(graph: &Graph, built: &Built) -> Held {
         elements.dedup();
     }
     held
-}
-
-/// Returns the descriptions of all elements, for messages and tools.
-fn infos(graph: &Graph, sources: &Sources) -> Arc<[Info]> {
-    let classes: Vec<Arc<str>> = graph.each_class(Arc::from);
-    let info = |(i, e): (usize, &castanet_lang::flat::Element)| {
-        let (file, line) = sources.file_and_line(e.span);
-        let mut place = String::with_capacity(file.len() + 8);
-        // Writing to a string does not fail.
-        let _ = write!(place, "{file}:{line}");
-        Info {
-            name: e.name.clone(),
-            class: graph.class_number(i).and_then(|c| classes.get(c)).cloned().unwrap_or_default(),
-            config: e.config.clone(),
-            place,
-            scope: e.scope().to_string(),
-        }
-    };
-    graph.flat.elements.iter().enumerate().map(info).collect()
 }
 
 /// Builds the elements of a graph whose checks have passed. Does not initialise the elements.
