@@ -5,8 +5,25 @@ use super::kind::SyntaxKind;
 use crate::text::{Unit, at_comment, byte, comment_end, is_space, unit};
 use std::ops::Range;
 
+/// For each byte, whether it may occur in a name.
+static IDENT: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut b = 0;
+    while b < 128 {
+        table[b] = (b as u8).is_ascii_alphanumeric() || b == b'_' as usize || b == b'@' as usize;
+        b += 1;
+    }
+    table
+};
+
 fn is_ident(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || b == b'_' || b == b'@'
+    IDENT[b as usize]
+}
+
+/// The first byte from `at` on that cannot occur in a name.
+fn ident_end(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    rest.iter().position(|&b| !is_ident(b)).map_or(bytes.len(), |n| at + n)
 }
 
 /// Whether `b` may occur in a variable's name.
@@ -46,10 +63,10 @@ pub(super) fn token(text: &str, at: usize) -> (SyntaxKind, usize) {
         b'#' if at_line_start(bytes, at) => (Directive, line_end(bytes, at)),
         b'/' if at_comment(bytes, at) => (Comment, comment_end(bytes, at)),
         b if is_ident(b) => {
-            let mut end = at + 1;
+            let mut end = ident_end(bytes, at + 1);
             // `/` belongs to a name only between two name characters.
-            while is_ident(byte(bytes, end)) || (byte(bytes, end) == b'/' && is_ident(byte(bytes, end + 1))) {
-                end += 1;
+            while byte(bytes, end) == b'/' && is_ident(byte(bytes, end + 1)) {
+                end = ident_end(bytes, end + 2);
             }
             (Ident, end)
         }
