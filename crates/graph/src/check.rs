@@ -343,7 +343,7 @@ fn unused(graph: &Graph, out: &mut Vec<Diagnostic>) {
             continue;
         }
         for point in graph.points.inputs(e).chain(graph.points.outputs(e)) {
-            if graph.peers(point).next().is_some() || meant.contains(&point) {
+            if graph.is_connected(point) || meant.contains(&point) {
                 continue;
             }
             let port = graph.points.port(point);

@@ -215,6 +215,11 @@ impl Graph {
             Side::Hub => false,
         }
     }
+    /// Whether a port has a connection.
+    #[inline]
+    pub(crate) fn is_connected(&self, point: usize) -> bool {
+        !self.peers.row(point).is_empty()
+    }
     /// The points connected to a port, each with the index of its connection.
     pub(crate) fn peers(&self, point: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
         let is_input = self.points.side(point) == Side::Input;
