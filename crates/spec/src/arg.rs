@@ -191,7 +191,7 @@ pub fn with_value(
     };
     let parser = Parser::new(config, specs, cx);
     let spec = specs.get(i)?;
-    match parser.given.get(i)?.get(nth) {
+    match parser.given.get(i).and_then(|g| g.get(nth)) {
         Some(range) => Some(format!("{}{value}{}", config.get(..range.start)?, config.get(range.end..)?)),
         None if spec.kind == ArgKind::Rest => None,
         None if config.trim().is_empty() => Some(format!("{} {value}", spec.name)),

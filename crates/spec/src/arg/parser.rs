@@ -12,7 +12,7 @@ pub struct Parser<'a> {
     config: &'a str,
     pub(super) specs: &'static [ArgSpec],
     /// For each declaration, the values given: only the last one for a positional or keyword argument, all of
-    /// them for a rest argument.
+    /// them for a rest argument. Empty if the configuration string is empty.
     pub(super) given: Vec<Vec<Range<usize>>>,
     cx: ArgCx<'a>,
     pub(super) errors: Vec<ArgError>,
@@ -31,11 +31,11 @@ struct Unnamed<'a> {
 impl<'a> Parser<'a> {
     /// Splits a configuration string and assigns each argument to a declaration.
     pub fn new(config: &'a str, specs: &'static [ArgSpec], cx: ArgCx<'a>) -> Parser<'a> {
-        let mut p =
-            Parser { config, specs, given: vec![Vec::new(); specs.len()], cx, errors: Vec::new(), base: 0 };
+        let mut p = Parser { config, specs, given: Vec::new(), cx, errors: Vec::new(), base: 0 };
         if config.is_empty() {
             return p;
         }
+        p.given.resize(specs.len(), Vec::new());
         let mut unnamed = Vec::new();
         for range in text::each(config) {
             let Some((word, value)) = text::keyword(config.get(range.clone()).unwrap_or("")) else {
