@@ -114,6 +114,10 @@ impl Shared {
     pub fn rounds(&self) -> u64 {
         self.inboxes.iter().map(|i| i.rounds.load(Ordering::Relaxed)).sum()
     }
+    /// The value of the handler `paths`.
+    pub(crate) fn paths_table(&self) -> String {
+        self.path_accounts.lock().iter().map(|a| a.line(&self.graph)).collect()
+    }
     /// The worker that answers stop requests.
     pub fn driver_worker(&self) -> usize {
         self.driver.and_then(|d| self.workers_of(d).first().copied()).unwrap_or(0)

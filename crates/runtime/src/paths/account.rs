@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What has passed the compiled paths, for the handler `paths`.
 
-use crate::shared::Shared;
+use castanet_graph::Graph;
 use parking_lot::Mutex;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,18 +36,11 @@ impl Account {
             }
         }
     }
-}
 
-impl Shared {
-    /// The value of the handler `paths`.
-    pub(crate) fn paths_table(&self) -> String {
-        let mut out = String::new();
-        for account in self.path_accounts.lock().iter() {
-            let names: Vec<&str> =
-                account.members.lock().iter().map(|e| self.graph.name(*e as usize)).collect();
-            let [packets, alone] = [&account.packets, &account.alone].map(|n| n.load(Ordering::Relaxed));
-            let _ = writeln!(out, "{packets}\t{alone}\t{}", names.join(" "));
-        }
-        out
+    /// A line of the handler `paths`.
+    pub fn line(&self, graph: &Graph) -> String {
+        let names: Vec<&str> = self.members.lock().iter().map(|e| graph.name(*e as usize)).collect();
+        let [packets, alone] = [&self.packets, &self.alone].map(|n| n.load(Ordering::Relaxed));
+        format!("{packets}\t{alone}\t{}\n", names.join(" "))
     }
 }
