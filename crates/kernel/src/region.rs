@@ -74,7 +74,7 @@ pub struct End {
 /// The elements behind one input, as far as they can be compiled. Packets begin in fragment 0.
 ///
 /// INVARIANT: all accesses to a packet are to bytes that the code has tested to be present, or to the first
-/// [`ANNOTATIONS`](Region::ANNOTATIONS) annotation bytes; no path is longer than [`DEPTH`] fragments, and none has loops.
+/// [`ANNOTATIONS`](Region::ANNOTATIONS) annotation bytes; paths have at most 48 fragments and no loops.
 #[derive(Debug)]
 pub struct Region {
     fragments: Vec<Fragment>,
