@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decision trees as cranelift's intermediate code: a block for each test, and one for each output.
 
-use crate::memory::signature;
+use crate::memory::{entry, signature};
 use castanet_classify::{FastLengths, Header, Output, Program, Step, Target};
 use castanet_native::SHORT;
 use cranelift_codegen::Context;
@@ -21,12 +21,10 @@ const SWITCH: usize = 5;
 /// Returns the function that classifies packets of these lengths with `program.steps()`.
 pub(crate) fn function(program: &Program, lengths: FastLengths, module: &JITModule) -> Context {
     let mut context = module.make_context();
-    context.func.signature = signature(module);
+    context.func.signature = signature(module, 2, &[types::I32]);
     let mut builders = FunctionBuilderContext::new();
     let mut builder = FunctionBuilder::new(&mut context.func, &mut builders);
-    let entry = builder.create_block();
-    builder.append_block_params_for_function_params(entry);
-    builder.switch_to_block(entry);
+    let entry = entry(&mut builder);
     let (data, length) = match *builder.block_params(entry) {
         [data, length, ..] => (data, length),
         // The signature has two parameters.

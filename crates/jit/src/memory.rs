@@ -2,7 +2,8 @@
 //! Executable memory with compiled code.
 
 use cranelift_codegen::Context;
-use cranelift_codegen::ir::{AbiParam, Signature, types};
+use cranelift_codegen::ir::{AbiParam, Block, Signature, Type};
+use cranelift_frontend::FunctionBuilder;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
 use parking_lot::Mutex;
@@ -19,13 +20,21 @@ impl Drop for Memory {
     }
 }
 
-/// The signature of [`castanet_native::Entry`].
-pub(crate) fn signature(module: &JITModule) -> Signature {
+/// The signature of a function with so many arguments, each as large as a pointer, and these results.
+pub(crate) fn signature(module: &JITModule, arguments: usize, results: &[Type]) -> Signature {
     let pointer = module.target_config().pointer_type();
     let mut signature = module.make_signature();
-    signature.params = vec![AbiParam::new(pointer), AbiParam::new(pointer)];
-    signature.returns = vec![AbiParam::new(types::I32)];
+    signature.params = vec![AbiParam::new(pointer); arguments];
+    signature.returns = results.iter().map(|kind| AbiParam::new(*kind)).collect();
     signature
+}
+
+/// Begins a function with its first block, which has the arguments as its parameters.
+pub(crate) fn entry(builder: &mut FunctionBuilder<'_>) -> Block {
+    let entry = builder.create_block();
+    builder.append_block_params_for_function_params(entry);
+    builder.switch_to_block(entry);
+    entry
 }
 
 /// Compiles the function that `make` returns. Returns its address, which is not null. None if the machine does not allow it.

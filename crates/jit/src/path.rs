@@ -3,13 +3,12 @@
 
 mod fragment;
 
+use crate::memory::{entry, signature};
 use castanet_kernel::{Region, State};
 use castanet_packet::layout;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{
-    AbiParam, Block, InstBuilder, MemFlagsData, Signature, Type, Value as Ir, types,
-};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value as Ir, types};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use cranelift_jit::JITModule;
 use cranelift_module::Module;
@@ -17,23 +16,13 @@ use cranelift_module::Module;
 /// Packets and counters are where the caller says, and may be changed.
 const MEMORY: MemFlagsData = MemFlagsData::new().with_notrap();
 
-/// The signature of [`castanet_native::PathEntry`].
-pub(crate) fn signature(module: &JITModule) -> Signature {
-    let pointer = module.target_config().pointer_type();
-    let mut signature = module.make_signature();
-    signature.params = vec![AbiParam::new(pointer); 4];
-    signature
-}
-
 /// Returns the function that moves packets through a region.
 pub(crate) fn function(region: &Region, module: &JITModule) -> Context {
     let mut context = module.make_context();
-    context.func.signature = signature(module);
+    context.func.signature = signature(module, 4, &[]);
     let mut builders = FunctionBuilderContext::new();
     let mut builder = FunctionBuilder::new(&mut context.func, &mut builders);
-    let entry = builder.create_block();
-    builder.append_block_params_for_function_params(entry);
-    builder.switch_to_block(entry);
+    let entry = entry(&mut builder);
     let (packets, n, ends, counters) = match *builder.block_params(entry) {
         [packets, n, ends, counters] => (packets, n, ends, counters),
         // The signature has four parameters.
@@ -82,7 +71,7 @@ pub(crate) fn function(region: &Region, module: &JITModule) -> Context {
     context
 }
 
-/// What the code knows about the packet that it processes, as 64-bit numbers.
+/// The facts that the code knows about the packet that it processes, as 64-bit numbers.
 #[derive(Clone, Copy)]
 struct Fields {
     /// The address of the packet's fields.

@@ -90,9 +90,8 @@ impl Nodes {
             }
         }
         let counters = vec![0; region.counters().len()].into();
-        let is_alone = |exit: &Exit| matches!(exit, Exit::Edge { alone: true, .. });
         let alone_ends =
-            exits.iter().take(64).enumerate().filter(|e| is_alone(e.1)).fold(0, |bits, e| bits | 1 << e.0);
+            exits.iter().take(64).enumerate().filter(|e| e.1.is_alone()).fold(0, |bits, e| bits | 1 << e.0);
         path.account.set_members(&members);
         let job = compiler.job(region);
         job.want();

@@ -48,6 +48,10 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// Whether an element of the path is to process the packets.
+    pub fn is_alone(&self) -> bool {
+        matches!(self, Exit::Edge { alone: true, .. })
+    }
     /// The edge, unless packets are dropped.
     pub fn edge(&self) -> Option<u32> {
         match self {

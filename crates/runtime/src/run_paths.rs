@@ -22,7 +22,7 @@ impl Nodes {
         }
         let begun = self.quanta.begun;
         let number = if number >= TRY { self.approach(x, number)? } else { number as usize };
-        let Nodes { paths, current, edges, .. } = self;
+        let Nodes { paths, current, .. } = self;
         let Paths { list, ends, .. } = paths;
         let path = list.get_mut(number)?;
         if path.node as usize != node || (path.meets && begun) || current.len() > ends.len() {
@@ -41,24 +41,12 @@ impl Nodes {
         let exit = path.exits.get(usize::from(first)).copied()?;
         if path.counters.iter().any(|n| *n != 0) {
             self.add_path_counts(core, number);
-            return Some(if alike { self.leave_path(number, exit) } else { self.divide(number) });
         }
-        if !alike {
-            return Some(self.divide(number));
-        }
-        if let Exit::Edge { edge, alone: false } = exit
-            && let Some(to) = edges.get_mut(edge as usize)
-            && to.batch.is_empty()
-            && !to.pending
-        {
-            path.note(n, 0);
-            std::mem::swap(&mut to.batch, current);
-            return Some(Some(edge as usize));
-        }
-        Some(self.leave_path(number, exit))
+        Some(if alike { self.leave_path(number, exit) } else { self.divide(number) })
     }
 
     /// Moves the whole batch on by an exit.
+    #[inline]
     fn leave_path(&mut self, number: usize, exit: Exit) -> Option<usize> {
         let Nodes { paths, current, edges, .. } = self;
         let n = current.len();
@@ -127,6 +115,7 @@ impl Nodes {
         });
         wait_on(edges, stack, highest_first.filter_map(edge))
     }
+
     /// Begins to move the packets of a batch on of which elements of the path must process some. Returns the edge to follow first.
     #[cold]
     #[inline(never)]
@@ -147,8 +136,7 @@ impl Nodes {
         rest.packets.as_mut_slice().reverse();
         if let Some(path) = paths.list.get_mut(number) {
             let exits = &path.exits;
-            let is_alone =
-                |e: &&u16| matches!(exits.get(usize::from(**e)), Some(Exit::Edge { alone: true, .. }));
+            let is_alone = |e: &&u16| exits.get(usize::from(**e)).is_some_and(Exit::is_alone);
             let alone = rest.ends.iter().filter(is_alone).count();
             path.note(rest.ends.len(), alone);
         }
