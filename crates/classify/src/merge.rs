@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Long lists of rules, divided so that a packet is compared with few of them instead of with one after the other.
 //!
-//! What a rule requires of packets are bits of words, and bytes that must be present ([`Facts::assume`]). A *cut* tests one bit.
+//! A rule requires bits of words, and bytes that must be present ([`Facts::assume`]). A *cut* tests one bit.
 //! Behind its `yes` are the rules that do not require the bit to be clear, behind its `no` those that do not require it to be set,
 //! both in their order; rules that leave the bit open are in both ("A modular approach to packet classification", INFOCOM 2000,
 //! describes trees of this kind). The longest list is cut first, until all lists are short, or the copies of rules are too many.
@@ -47,7 +47,7 @@ const GROWTH: usize = 2;
 struct Part {
     /// Indices of rules, in their order.
     rules: Vec<u32>,
-    /// What the cuts before have shown.
+    /// The facts that the cuts before have shown.
     known: Facts,
     /// The test, and the index of the part behind `yes`. The part behind `no` is the next one.
     cut: Option<(Atom, usize)>,

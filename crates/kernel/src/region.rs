@@ -187,7 +187,7 @@ impl Maker<'_> {
         let Point { element, input, state } = at;
         let outputs = self.network.outputs(*element) as u32;
         let connected: Vec<bool> = (0..outputs).map(|o| self.network.next(*element, o).is_some()).collect();
-        // What a refused element has counted must not stay behind.
+        // The counters of a refused element must not stay behind.
         let mut shared = self.shared.clone();
         let mut code = Code::new(*element, *input, (0, "", &connected, self.reasons), state, &mut shared);
         code.is_at_user_level = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the rules of a long list require, and the test that divides a list best.
+//! The requirements of the rules of a long list, and the test that divides a list best.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ const ALIKE: usize = 8;
 /// The number of words whose bits may be cut.
 const COLUMNS: usize = 32;
 
-/// What a rule requires.
+/// The requirements of a rule.
 struct Rule {
     /// Facts about all packets that match. `None` if no packet does.
     facts: Option<Facts>,

@@ -130,7 +130,7 @@ impl Network for Graph {
         self.outputs.get(element as usize)?.get(output as usize).map(|e| (*e, 0))
     }
     fn is_passable(&self, element: u32, output: u32) -> bool {
-        // What leads back is not passed.
+        // Outputs that lead back are not passed.
         self.next(element, output).is_some_and(|to| to.0 > element)
     }
 }

@@ -13,7 +13,7 @@ pub(super) enum Event {
     Finish,
 }
 
-/// What a parse keeps.
+/// The parts of a text that a parse keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
     /// The statements only.
