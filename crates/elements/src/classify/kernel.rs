@@ -68,7 +68,9 @@ impl Classify {
             return Err("it has too many tests".into());
         }
         let short = code.label();
-        let mut ends = [0, 0, 0];
+        // The tree is valid only for packets that have all these bytes: some patterns need a byte, whatever its value.
+        let mut ends = program.safe_lengths();
+        // Tests read whole words.
         for step in program.steps() {
             let (header, offset) = program.place(step.offset);
             let field = field(step);

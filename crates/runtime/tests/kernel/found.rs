@@ -18,6 +18,8 @@ pub const FOUND: &[&str] = &[
     // Few routes, which become comparisons.
     "FromDevice(eth0) -> Strip(14) -> CheckIPHeader -> r :: DirectIPLookup(10.0.0.0/24 0, 10.0.1.0/24 1, 10.0.1.2/32 9.9.9.9 0);
      r [0] -> Observe(a); r [1] -> Observe(b);",
+    // A test that needs a byte, whatever its value.
+    "FromDevice(eth0) -> c :: Classifier(70/??, 12/0800 61/?0%00, -); c [0] -> Observe(a); c [1] -> Observe(b); c [2] -> Observe(c);",
     // Packets that are too short to be sent.
     "FromDevice(eth0) -> Strip(14) -> Queue -> ToDevice(eth1);",
 ];
