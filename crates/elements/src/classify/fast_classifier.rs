@@ -5,6 +5,7 @@ use super::patterns::Classify;
 pub use castanet_classify::definitions::PREFIX;
 use castanet_classify::definitions::{Definitions, MEMBER};
 use castanet_classify::{AssemblyError, Program};
+use castanet_element::kernel::{Code, Lowered};
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
 
@@ -32,7 +33,7 @@ use castanet_lang::args as text;
 /// ```
 #[derive(Class)]
 #[class(name = "FastClassifier", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate)]
-#[class(drops(NoMatch, NoIpHeader), build, handlers, depends = packet)]
+#[class(drops(NoMatch, NoIpHeader), build, handlers, depends = packet, kernel)]
 pub struct FastClassifier {
     args: Args,
     classify: Classify,
@@ -135,6 +136,12 @@ impl Element for FastClassifier {
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
         self.classify.push_one(p, cx);
+    }
+}
+
+impl InKernel for FastClassifier {
+    fn lower(&self, _: u32, code: &mut Code<'_>) -> Lowered {
+        self.classify.lower(code)
     }
 }
 

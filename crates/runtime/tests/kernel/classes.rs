@@ -19,6 +19,12 @@ pub const MORE: &[&str] = &[
      Script(wait 0.3, write s.switch 0, wait 0.3, write s.switch -1, wait 0.3, write s.switch 7, wait 0.1, write s.switch 1);",
     "FromDevice(eth0) -> s :: StaticSwitch(1); s [0] -> Observe(a); s [1] -> Observe(b);",
     "FromDevice(eth0) -> c :: Classifier(12/0800, -); c [0] -> StaticSwitch(-1) -> Observe(a); c [1] -> Observe(b);",
+    // FastClassifier, for frames and for IP packets.
+    "FromDevice(eth0) -> c :: FastClassifier(data 3, 12/08000000%ffff0000 14 [0] 1, 12/08060000%ffff0000 14 [1] [2]);
+     c [0] -> Observe(a); c [1] -> Observe(b); c [2] -> Observe(c);",
+    "FromDevice(eth0) -> Strip(14) -> CheckIPHeader -> c :: FastClassifier(ip 2, 264/00060000%00ff0000 266 [0] 1, 512/00000050%0000ffff 516 [1] [X]);
+     c [0] -> Observe(a); c [1] -> Observe(b);",
+    "FromDevice(eth0) -> FastClassifier(data 1, [0]) -> Observe(a);",
     // CheckPaint, PaintSwitch.
     "FromDevice(eth0) -> c :: CheckPaint(0) -> Observe(a); c [1] -> Observe(b);",
     "FromDevice(eth0) -> c :: Classifier(12/0800, -); c [0] -> CheckPaint(1) -> Observe(a); c [1] -> Observe(b);",
