@@ -11,6 +11,7 @@
 mod annotation;
 mod batch;
 mod chunk;
+mod copy;
 mod fresh;
 pub mod layout;
 mod offload;

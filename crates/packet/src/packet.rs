@@ -357,39 +357,6 @@ impl Packet {
         // Acquire: synchronises with the accesses of handles that have been dropped.
         self.sharers().is_some_and(|s| s.refs.load(Ordering::Acquire) > 1)
     }
-
-    /// Creates a second handle on the same buffer, with the same annotations. Returns `None` if the pool has
-    /// reached its limit.
-    pub fn share(&mut self) -> Option<Packet> {
-        let mut other = Packet(pool::take(0, true)?);
-        // SAFETY: both handles own their chunks, so the pools are alive.
-        let (mine, others) = unsafe { (self.0.shared(), other.0.shared()) };
-        let is_first = self.meta().flags & SHARED == 0;
-        let owner = if is_first { self.0 } else { mine.link()? };
-        // The metadata is copied before the flag SHARED is set here. A processor cannot forward the store of that one byte
-        // to a load that includes the bytes beside it, and would wait for the store.
-        let m = self.meta();
-        let o = other.meta_mut();
-        (o.data, o.len, o.floor) = (m.data, m.len, m.floor);
-        (o.mac, o.network, o.transport) = (m.mac, m.network, m.transport);
-        (o.flags, o.turn, o.hops) = (m.flags | SHARED, m.turn, m.hops);
-        o.offload_start = m.offload_start;
-        o.copy_offload(m);
-        o.anno = m.anno;
-        o.timestamp = m.timestamp;
-        (o.buf, o.cap) = (m.buf, m.cap);
-        others.set_link(Some(owner));
-        if is_first {
-            mine.set_link(Some(owner));
-            // No other handle has access to the count yet, so it is stored: this handle and the new one.
-            mine.refs.store(2, Ordering::Relaxed);
-            self.meta_mut().flags |= SHARED;
-        } else {
-            // SAFETY: the owner lives until its count is zero, and the count includes this handle.
-            unsafe { owner.shared() }.refs.fetch_add(1, Ordering::Relaxed);
-        }
-        Some(other)
-    }
 }
 
 impl Packet {

@@ -5,9 +5,9 @@ use castanet_element::prelude::*;
 
 /// Sends a copy of each packet from input N to every output except output N.
 ///
-/// Outputs get their copies in ascending order, and the last one gets the packet itself. The copies share one buffer
-/// until one of them is modified. If no buffer is free, the copy is omitted and counted as dropped. A hub with one port
-/// drops all packets.
+/// Outputs get their copies in ascending order, and the last one gets the packet itself. Copies of more than 128 bytes
+/// share one buffer until one of them is modified. If no buffer is free, the copy is omitted and counted as dropped. A
+/// hub with one port drops all packets.
 ///
 /// # Ports
 /// Inputs and outputs 0, 1, ... (all push): packets. There are as many inputs as outputs.

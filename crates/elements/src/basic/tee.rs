@@ -5,8 +5,8 @@ use castanet_element::prelude::*;
 
 /// Sends a copy of each packet to every output.
 ///
-/// Outputs get their copies in the order 0, 1, ...; the last output gets the packet itself. The copies share one buffer
-/// until one of them is modified. If no buffer is free, the copy is omitted and counted as dropped.
+/// Outputs get their copies in the order 0, 1, ...; the last output gets the packet itself. Copies of more than 128 bytes
+/// share one buffer until one of them is modified. If no buffer is free, the copy is omitted and counted as dropped.
 ///
 /// # Ports
 /// Input 0: packets. Outputs 0, 1, ...: a copy of each packet.
@@ -48,7 +48,7 @@ impl Element for Tee {
         cx.made((self.last * batch.len()) as u64);
         for port in 0..self.last {
             for p in batch.iter_mut() {
-                match p.share() {
+                match p.copy() {
                     Some(copy) => self.copies.push(copy),
                     None => cx.count_drops(Reason::NoBuffer, 1),
                 }
@@ -60,7 +60,7 @@ impl Element for Tee {
     fn push_one(&mut self, _: usize, mut p: Packet, cx: &mut Cx<'_>) {
         cx.made(self.last as u64);
         for port in 0..self.last {
-            match p.share() {
+            match p.copy() {
                 Some(copy) => cx.emit(port, copy),
                 None => cx.count_drops(Reason::NoBuffer, 1),
             }
