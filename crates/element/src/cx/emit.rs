@@ -51,21 +51,32 @@ impl Cx<'_> {
     /// batch is swapped with the empty batch there, so that no packet is copied.
     #[inline(always)]
     pub fn forward(&mut self, port: usize, batch: &mut Batch) {
+        self.forward_or(port, batch, Reason::NoPort);
+    }
+    /// Like [`Cx::forward`], but drops the packets for `reason` if the output does not exist.
+    #[inline(always)]
+    pub fn forward_or(&mut self, port: usize, batch: &mut Batch, reason: Reason) {
         if self.out.open > 0 && batch.len() == 1 {
             if let Some(p) = batch.pop() {
-                self.emit(port, p);
+                self.emit_or(port, p, reason);
             }
             return;
         }
         match self.out.edge(port) {
             Some(e) => e.batch.append(batch),
-            None => self.drop_all(batch, Reason::NoPort),
+            None => self.drop_all(batch, reason),
         }
     }
     /// Sends each packet of a batch to the output that `output` returns for it, and leaves the batch empty. `output` is
-    /// called once for each packet, in order. If all packets go to one output, the batch moves as a whole.
+    /// called once for each packet, in order. If all packets go to one output, the batch moves as a whole. Packets for an output
+    /// that does not exist are dropped for `reason`.
     #[inline(always)]
-    pub fn forward_by(&mut self, batch: &mut Batch, mut output: impl FnMut(&Packet) -> usize) {
+    pub fn forward_by(
+        &mut self,
+        batch: &mut Batch,
+        reason: Reason,
+        mut output: impl FnMut(&Packet) -> usize,
+    ) {
         let mut ports = batch.iter().map(&mut output);
         let Some(first) = ports.next() else { return };
         let (mut alike, mut other) = (1, None);
@@ -77,8 +88,8 @@ impl Cx<'_> {
             alike += 1;
         }
         match other {
-            None => self.forward(first, batch),
-            Some(other) => self.forward_rest_by(batch, (alike, first), other, output),
+            None => self.forward_or(first, batch, reason),
+            Some(other) => self.forward_rest_by(batch, (alike, first), other, reason, output),
         }
     }
     /// The second half of [`Cx::forward_by`]. The first `alike` packets go to the output `first`, and the packet after them
@@ -89,17 +100,32 @@ impl Cx<'_> {
         batch: &mut Batch,
         (alike, first): (usize, usize),
         other: usize,
+        reason: Reason,
         mut output: impl FnMut(&Packet) -> usize,
     ) {
-        let mut rest = batch.drain();
-        for p in rest.by_ref().take(alike) {
-            self.emit_beside(first, p, Reason::NoPort);
-        }
-        if let Some(p) = rest.next() {
-            self.emit_beside(other, p, Reason::NoPort);
-        }
-        for p in rest {
-            self.emit_beside(output(&p), p, Reason::NoPort);
+        let mut number = 0;
+        self.emit_each(batch, reason, |p| {
+            number += 1;
+            Ok(match number {
+                n if n <= alike => first,
+                n if n == alike + 1 => other,
+                _ => output(p),
+            })
+        });
+    }
+    /// Sends each packet of a batch to the output that `output` returns for it, in order, and leaves the batch empty. If `output`
+    /// returns a reason, the packet is dropped for it. Packets for an output that does not exist are dropped for `none`.
+    /// Never uses the slot, like [`Cx::emit_beside`].
+    #[inline(always)]
+    pub fn emit_each(
+        &mut self,
+        batch: &mut Batch,
+        none: Reason,
+        mut output: impl FnMut(&mut Packet) -> Result<usize, Reason>,
+    ) {
+        let mut packets = batch.drain();
+        while let Some((p, reason)) = self.out.scatter(&mut packets, none, &mut output) {
+            self.drop(p, reason);
         }
     }
     /// Drops a packet and counts it.
@@ -167,7 +193,7 @@ impl Cx<'_> {
     /// `ledger(makes)`.
     pub fn emit_copy(&mut self, port: usize, p: &mut Packet) {
         self.made(1);
-        match p.share() {
+        match p.copy() {
             Some(copy) => self.emit(port, copy),
             None => self.core.count_drops(self.out.range.me, Reason::NoBuffer, 1),
         }

@@ -10,6 +10,7 @@
 
 use super::edge::Edge;
 use castanet_packet::{Batch, Packet};
+use castanet_spec::Reason;
 
 /// An element, and the range of edges that belong to it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -163,6 +164,33 @@ impl<'a> Outputs<'a> {
         self.touched |= self.bit(i);
         self.edges.get_mut(i)
     }
+    /// Puts each packet on the edge of the output that `output` returns for it. Stops at the first packet without an
+    /// output, and returns it with the reason: that of `output`, or `none` if there is no such output.
+    #[inline(always)]
+    pub(crate) fn scatter(
+        &mut self,
+        packets: &mut impl Iterator<Item = Packet>,
+        none: Reason,
+        output: &mut impl FnMut(&mut Packet) -> Result<usize, Reason>,
+    ) -> Option<(Packet, Reason)> {
+        self.close();
+        let EdgeRange { base, count, skip, .. } = self.range;
+        let range = base as usize..(base as usize).saturating_add(count as usize);
+        let edges = self.edges.get_mut(range).unwrap_or_default();
+        let (first, skip) = (usize::from(skip != 0), skip as usize);
+        let mut marks = Marks { touched: &mut self.touched, new: 0 };
+        for mut p in packets {
+            let port = match output(&mut p) {
+                Ok(port) => port,
+                Err(reason) => return Some((p, reason)),
+            };
+            let i = port.wrapping_sub(first);
+            let Some(edge) = edges.get_mut(i) else { return Some((p, none)) };
+            marks.new |= 1 << i.saturating_add(skip).min(63);
+            edge.batch.push(p);
+        }
+        None
+    }
     /// Closes the slot. If it has a packet, moves the packet to its edge.
     #[inline(always)]
     pub(crate) fn close(&mut self) {
@@ -180,5 +208,18 @@ impl<'a> Outputs<'a> {
                 e.batch.push(p);
             }
         }
+    }
+}
+
+/// Bits that are added to `touched` when this value is dropped, on every way out. Until then they can stay in a register.
+struct Marks<'a> {
+    touched: &'a mut u64,
+    new: u64,
+}
+
+impl Drop for Marks<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        *self.touched |= self.new;
     }
 }

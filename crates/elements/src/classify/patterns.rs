@@ -297,12 +297,11 @@ fn push_each(
     cx: &mut Cx<'_>,
     classify: impl Fn(&Packet) -> Result<Output, Reason>,
 ) {
-    for (i, p) in batch.drain().enumerate() {
-        match if i < alike { first } else { classify(&p) } {
-            Ok(o) => cx.emit_beside(port(o), p, Reason::NoMatch),
-            Err(reason) => cx.drop(p, reason),
-        }
-    }
+    let mut number = 0;
+    cx.emit_each(batch, Reason::NoMatch, |p| {
+        number += 1;
+        if number <= alike { first } else { classify(p) }.map(port)
+    });
 }
 
 /// Returns the port number of an output. For a packet that matches nothing, the number is larger than that of any port.

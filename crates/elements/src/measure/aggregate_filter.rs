@@ -111,12 +111,9 @@ impl AggregateFilter {
 
 impl Element for AggregateFilter {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        for p in batch.drain() {
-            match self.goes(p.anno_u32(anno::AGGREGATE)) {
-                Some(output) => cx.emit(output.into(), p),
-                None => cx.drop(p, Reason::NoMatch),
-            }
-        }
+        cx.emit_each(batch, Reason::NoPort, |p| {
+            self.goes(p.anno_u32(anno::AGGREGATE)).map(usize::from).ok_or(Reason::NoMatch)
+        });
     }
 }
 

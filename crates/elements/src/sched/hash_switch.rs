@@ -84,7 +84,7 @@ impl HashSwitch {
 
 impl Element for HashSwitch {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        cx.forward_by(batch, |p| self.output(p));
+        cx.forward_by(batch, Reason::NoPort, |p| self.output(p));
     }
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {

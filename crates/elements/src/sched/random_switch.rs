@@ -32,15 +32,21 @@ impl Build for RandomSwitch {
     }
 }
 
+impl RandomSwitch {
+    /// Draws the output of a packet.
+    #[inline]
+    fn output(&mut self) -> usize {
+        self.random.below(self.outputs) as usize
+    }
+}
+
 impl Element for RandomSwitch {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        for p in batch.drain() {
-            self.push_one(0, p, cx);
-        }
+        cx.emit_each(batch, Reason::NoPort, |_| Ok(self.output()));
     }
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        cx.emit(self.random.below(self.outputs) as usize, p);
+        cx.emit(self.output(), p);
     }
 }
 

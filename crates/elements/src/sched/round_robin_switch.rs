@@ -46,19 +46,25 @@ impl Lifecycle for RoundRobinSwitch {
     }
 }
 
-impl Element for RoundRobinSwitch {
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        for p in batch.drain() {
-            self.push_one(0, p, cx);
-        }
-    }
+impl RoundRobinSwitch {
+    /// Returns the output of the next packet, and advances the turn.
     #[inline]
-    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+    fn output(&mut self) -> usize {
         self.read_turn();
         let output = self.next;
         self.next = if output + 1 < self.outputs { output + 1 } else { 0 };
         self.write_turn();
-        cx.emit(output, p);
+        output
+    }
+}
+
+impl Element for RoundRobinSwitch {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        cx.emit_each(batch, Reason::NoPort, |_| Ok(self.output()));
+    }
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        cx.emit(self.output(), p);
     }
 }
 

@@ -60,17 +60,23 @@ impl Build for StrideSwitch {
     }
 }
 
-impl Element for StrideSwitch {
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        for p in batch.drain() {
-            self.push_one(0, p, cx);
-        }
-    }
-    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+impl StrideSwitch {
+    /// Returns the output of the next packet, and advances the turn.
+    #[inline]
+    fn output(&mut self) -> usize {
         // `get(0)` always returns an output, because the class has at least one output.
         let output = self.shares.get(0).unwrap_or(0);
         self.shares.turn_at(0);
-        cx.emit(output, p);
+        output
+    }
+}
+
+impl Element for StrideSwitch {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        cx.emit_each(batch, Reason::NoPort, |_| Ok(self.output()));
+    }
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        cx.emit(self.output(), p);
     }
 }
 
