@@ -24,7 +24,7 @@ impl Real {
     }
 }
 
-/// An exponentially weighted moving average of queue lengths, updated for each packet.
+/// An exponentially weighted moving average of queue lengths, updated for each packet, that workers share.
 pub(super) struct Average {
     value: Real,
     /// The start of the idle time, in nanoseconds. It is used only if the next packet finds the queue empty. `i64::MAX`
@@ -54,6 +54,39 @@ impl Average {
         self.value.set(old.get());
         self.since.store(old.since.load(Relaxed), Relaxed);
     }
+    /// Returns a copy to update for several packets, which [`Average::store`] brings back.
+    #[inline]
+    pub(super) fn load(&self) -> Moving {
+        Moving { value: self.value.get(), since: self.since.load(Relaxed), weight: self.weight.get() }
+    }
+    /// Stores the value of a copy.
+    #[inline]
+    pub(super) fn store(&self, moving: &Moving) {
+        self.value.set(moving.value);
+        self.since.store(moving.since, Relaxed);
+    }
+    /// Updates the average for one packet ([`Moving::update`]).
+    #[inline]
+    pub(super) fn update(&self, length: usize, pulled: bool, now: i64) -> f64 {
+        let mut moving = self.load();
+        let new = moving.update(length, pulled, now);
+        self.store(&moving);
+        new
+    }
+    /// Returns the average for handlers, rounded to three decimal places.
+    pub(super) fn rounded(&self) -> f64 {
+        (self.get() * 1000.0).round() / 1000.0
+    }
+}
+
+/// A copy of an [`Average`].
+pub(super) struct Moving {
+    value: f64,
+    since: i64,
+    weight: f64,
+}
+
+impl Moving {
     /// Updates the average for a packet that arrives at `now`, when `length` packets are in the queue. Returns the new
     /// average.
     ///
@@ -61,22 +94,20 @@ impl Average {
     /// empty is known. On a push path, that time is not known, and the time of the previous packet is used in its
     /// place.
     #[inline]
-    pub(super) fn update(&self, length: usize, pulled: bool, now: i64) -> f64 {
-        let old = self.value.get();
-        let new =
-            if length > 0 { old + (length as f64 - old) * self.weight.get() } else { self.idle(old, now) };
-        self.value.set(new);
-        self.since.store(if pulled && length > 0 { i64::MAX } else { now }, Relaxed);
-        new
+    pub(super) fn update(&mut self, length: usize, pulled: bool, now: i64) -> f64 {
+        self.value = if length > 0 {
+            self.value + (length as f64 - self.value) * self.weight
+        } else {
+            self.after_idle_time(now)
+        };
+        self.since = if pulled && length > 0 { i64::MAX } else { now };
+        self.value
     }
-    /// Returns `old`, reduced for the time in which the queue was empty (Floyd and Jacobson 1993, section 4).
-    fn idle(&self, old: f64, now: i64) -> f64 {
-        let steps = now.saturating_sub(self.since.load(Relaxed)) / IDLE;
-        old * (1.0 - self.weight.get()).powi(i32::try_from(steps.max(1)).unwrap_or(i32::MAX))
-    }
-    /// Returns the average for handlers, rounded to three decimal places.
-    pub(super) fn rounded(&self) -> f64 {
-        (self.get() * 1000.0).round() / 1000.0
+    /// Returns the value, reduced for the time in which the queue was empty (Floyd and Jacobson 1993, section 4).
+    #[inline(never)]
+    fn after_idle_time(&self, now: i64) -> f64 {
+        let steps = now.saturating_sub(self.since) / IDLE;
+        self.value * (1.0 - self.weight).powi(i32::try_from(steps.max(1)).unwrap_or(i32::MAX))
     }
 }
 

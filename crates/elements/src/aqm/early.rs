@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine of RED and AdaptiveRED: random early detection. AdaptiveRED also adapts its probability.
 
-use super::average::{Average, Real};
-use super::lengths::{Lengths, Queues};
+use super::average::{Average, Moving, Real};
+use super::lengths::{Growing, Lengths, Queues};
 use super::policy::{self, Policy, check_probability};
 use castanet_element::prelude::*;
 use castanet_element::spec::Args;
@@ -70,30 +70,66 @@ pub struct Early<A> {
     lengths: Lengths,
     settings: Settings,
     pulled: bool,
+    is_shared: bool,
     /// Whether the queue to measure comes next.
     before_queue: bool,
     random: Random,
+}
+
+/// How the probability of a drop depends on the average length.
+struct Curve {
+    min: f64,
+    max: f64,
+    max_p: f64,
+    gentle: bool,
+}
+
+impl Curve {
+    /// Returns the probability of a drop at an average length, before the correction that spaces drops evenly: 0 up to
+    /// the first threshold and MAX_P at the second. If the policy is gentle, the probability rises further, to 1 at
+    /// twice the second threshold. Returns `None` if all packets are dropped. This is so if the average is above the
+    /// second threshold, or, for a gentle policy, above twice the second threshold.
+    #[inline]
+    fn probability(&self, average: f64) -> Option<f64> {
+        let &Curve { min, max, max_p, gentle } = self;
+        if average <= min {
+            Some(0.0)
+        } else if average <= max {
+            Some(max_p * (average - min) / (max - min))
+        } else if gentle && average <= 2.0 * max {
+            Some(max_p + (1.0 - max_p) * (average - max) / max)
+        } else {
+            None
+        }
+    }
+}
+
+/// The state of decisions about packets that arrive together.
+pub struct Run {
+    now: i64,
+    length: Growing,
+    average: Moving,
+    curve: Curve,
+    /// Whether the next packet may adapt the probability.
+    adapts: bool,
+    count: i64,
+    draw: f64,
+    drops: u64,
 }
 
 /// The greatest STABILITY. With a greater one, a new length would have almost no weight.
 pub(super) const MOST_STABILITY: u32 = 32;
 
 impl<A: EarlyArgs> Early<A> {
-    /// Returns the probability of a drop at an average length, before the correction that spaces drops evenly: 0 up to
-    /// the first threshold and MAX_P at the second. If the policy is gentle, the probability rises further, to 1 at
-    /// twice the second threshold. Returns `None` if all packets are dropped. This is so if the average is above the
-    /// second threshold, or, for a gentle policy, above twice the second threshold.
-    fn probability(&self, average: f64) -> Option<f64> {
-        let (min, max) = (self.state.min.load(Relaxed), self.state.max.load(Relaxed));
-        let (min, max, max_p) = (f64::from(min), f64::from(max), self.state.max_p.get());
-        if average <= min {
-            Some(0.0)
-        } else if average <= max {
-            Some(max_p * (average - min) / (max - min))
-        } else if self.settings.gentle && average <= 2.0 * max {
-            Some(max_p + (1.0 - max_p) * (average - max) / max)
-        } else {
-            None
+    /// The current curve of the probability.
+    #[inline]
+    fn curve(&self) -> Curve {
+        let s = &self.state;
+        Curve {
+            min: s.min.load(Relaxed).into(),
+            max: s.max.load(Relaxed).into(),
+            max_p: s.max_p.get(),
+            gentle: self.settings.gentle,
         }
     }
 
@@ -257,7 +293,8 @@ impl<A: EarlyArgs> Engine for Early<A> {
         let (lengths, pulled) = (Lengths::default(), !cx.is_push_input(0));
         let drops = state.drops.clone();
         let before_queue = cx.before_queue && settings.averaging.queues.is_none();
-        Ok(Early { args, drops, state, lengths, settings, pulled, before_queue, random })
+        let is_shared = cx.replica.1 > 1;
+        Ok(Early { args, drops, state, lengths, settings, pulled, is_shared, before_queue, random })
     }
     fn args(&mut self) -> &mut A {
         &mut self.args
@@ -265,39 +302,68 @@ impl<A: EarlyArgs> Engine for Early<A> {
 }
 
 impl<A: EarlyArgs> Policy for Early<A> {
+    type Run = Run;
+    #[inline]
+    fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+    #[inline]
+    fn begin(&self, cx: &mut Cx<'_>) -> Run {
+        let s = &self.state;
+        Run {
+            // Time affects the average only in steps of 20 ms, so no exact time is needed.
+            now: cx.recent(),
+            length: self.lengths.growing(),
+            average: s.average.load(),
+            curve: self.curve(),
+            adapts: A::ADAPTS,
+            count: s.count.load(Relaxed),
+            draw: s.draw.get(),
+            drops: 0,
+        }
+    }
     /// Draws one random number for each drop, so that the gaps between drops are uniformly distributed (Floyd and
     /// Jacobson 1993, section 7 and figure 17).
     #[inline]
-    fn refuses(&mut self, ahead: usize, cx: &mut Cx<'_>) -> bool {
-        // Time affects the average only in steps of 20 ms, so no exact time is needed.
-        let now = cx.recent();
-        let average = self.state.average.update(self.lengths.total_after(ahead), self.pulled, now);
-        if A::ADAPTS {
-            self.adapt(average, now);
+    fn refuses(&mut self, run: &mut Run, ahead: usize) -> bool {
+        let average = run.average.update(run.length.after(ahead), self.pulled, run.now);
+        if run.adapts {
+            // The packets of a run arrive at one time, so only the first one can find that the interval has passed.
+            run.adapts = false;
+            self.adapt(average, run.now);
+            run.curve = self.curve();
         }
-        let s = &self.state;
-        let p = match self.probability(average) {
+        let p = match run.curve.probability(average) {
             Some(0.0) => {
-                s.count.store(-1, Relaxed);
+                run.count = -1;
                 return false;
             }
             Some(p) => p,
             None => {
-                s.count.store(-1, Relaxed);
-                self.drops.add(1);
+                run.count = -1;
+                run.drops += 1;
                 return true;
             }
         };
-        let mut count = s.count.load(Relaxed).saturating_add(1);
-        let refused = count as f64 * p > s.draw.get();
+        run.count = run.count.saturating_add(1);
+        let refused = run.count as f64 * p > run.draw;
         if refused {
-            count = 0;
-            self.drops.add(1);
+            run.count = 0;
+            run.drops += 1;
         }
-        if count == 0 {
-            s.draw.set(self.random.unit());
+        if run.count == 0 {
+            run.draw = self.random.unit();
         }
-        s.count.store(count, Relaxed);
         refused
+    }
+    #[inline]
+    fn end(&self, run: Run) {
+        let s = &self.state;
+        s.average.store(&run.average);
+        s.count.store(run.count, Relaxed);
+        s.draw.set(run.draw);
+        if run.drops > 0 {
+            self.drops.add(run.drops);
+        }
     }
 }

@@ -61,16 +61,16 @@ impl Lengths {
         usize::try_from(sum.cast_signed()).unwrap_or(0)
     }
 
-    /// The number of packets in all queues together, after `more` packets have been pushed to them. Unless `more` is 0, there must be one
-    /// queue.
+    /// The number of packets in all queues together, and how it grows when packets are pushed to them.
     #[inline]
-    pub(super) fn total_after(&self, more: usize) -> usize {
+    pub(super) fn growing(&self) -> Growing {
         let total = self.total();
-        match &*self.0 {
-            // A full queue drops these packets, or older ones. A gauge that several workers change may be above the capacity.
-            [(_, gauge)] if more > 0 => total.saturating_add(more).min(gauge.capacity().max(total)),
+        let most = match &*self.0 {
+            // A gauge that several workers change may be above the capacity.
+            [(_, gauge)] => gauge.capacity().max(total),
             _ => total,
-        }
+        };
+        Growing { total, most }
     }
 
     /// Returns the names of the queues, separated by `end`.
@@ -83,6 +83,21 @@ impl Lengths {
     pub(super) fn argument(&self, cx: &mut Cx<'_>) -> String {
         let names = self.names(" ", cx);
         if names.trim().is_empty() { String::new() } else { format!(", QUEUES {names}") }
+    }
+}
+
+/// The number of packets in queues, and the number that they can have: that of the only queue, or the same number.
+pub(super) struct Growing {
+    total: usize,
+    most: usize,
+}
+
+impl Growing {
+    /// The number of packets after `more` have been pushed. Unless `more` is 0, there must be one queue.
+    #[inline]
+    pub(super) fn after(&self, more: usize) -> usize {
+        // A full queue drops these packets, or older ones.
+        self.total.saturating_add(more).min(self.most)
     }
 }
 
@@ -111,9 +126,9 @@ mod tests {
             [(0, 0, 0), (3, 0, 3), (3, 2, 5), (3, 3, 5), (5, 1, 5), (7, 1, 7), (0, usize::MAX, 5)]
         {
             gauge.set(packets);
-            assert_eq!(one.total_after(more), want, "{packets} and {more}");
+            assert_eq!(one.growing().after(more), want, "{packets} and {more}");
         }
-        assert_eq!(Lengths::default().total_after(3), 0);
+        assert_eq!(Lengths::default().growing().after(3), 0);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PI: a controller that keeps a queue near a given length.
 
-use super::average::{Average, Real};
+use super::average::{Average, Moving, Real};
 use super::early::MOST_STABILITY;
-use super::lengths::{Lengths, Queues};
+use super::lengths::{Growing, Lengths, Queues};
 use super::policy::{self, Policy};
 use castanet_element::prelude::*;
 use std::sync::Arc;
@@ -89,9 +89,19 @@ struct Controller {
     lengths: Lengths,
     target: f64,
     pulled: bool,
+    is_shared: bool,
     /// Whether the queue to measure comes next.
     before_queue: bool,
     random: Random,
+}
+
+/// The state of decisions about packets that arrive together.
+struct Run {
+    now: i64,
+    length: Growing,
+    average: Moving,
+    probability: f64,
+    drops: u64,
 }
 
 fn check_frequency(w: f64) -> Result<f64, ValueError> {
@@ -133,6 +143,7 @@ impl Build for Pi {
                 lengths: Lengths::default(),
                 target,
                 pulled,
+                is_shared: cx.replica.1 > 1,
                 before_queue,
                 random,
             },
@@ -165,20 +176,33 @@ impl Controller {
 }
 
 impl Policy for Controller {
+    type Run = Run;
     #[inline]
-    fn refuses(&mut self, ahead: usize, cx: &mut Cx<'_>) -> bool {
-        let s = &self.state;
-        let now = cx.recent();
-        s.average.update(self.lengths.total_after(ahead), self.pulled, now);
+    fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+    #[inline]
+    fn begin(&self, cx: &mut Cx<'_>) -> Run {
+        let (s, now) = (&self.state, cx.recent());
         if s.resting.load(Relaxed) && s.resting.swap(false, Relaxed) {
             self.rearm(now, cx);
         }
-        let p = s.probability.get();
-        let refused = p > 0.0 && self.random.unit() < p;
-        if refused {
-            s.drops.add(1);
-        }
+        let (length, average) = (self.lengths.growing(), s.average.load());
+        Run { now, length, average, probability: s.probability.get(), drops: 0 }
+    }
+    #[inline]
+    fn refuses(&mut self, run: &mut Run, ahead: usize) -> bool {
+        run.average.update(run.length.after(ahead), self.pulled, run.now);
+        let refused = run.probability > 0.0 && self.random.unit() < run.probability;
+        run.drops += u64::from(refused);
         refused
+    }
+    #[inline]
+    fn end(&self, run: Run) {
+        self.state.average.store(&run.average);
+        if run.drops > 0 {
+            self.state.drops.add(run.drops);
+        }
     }
 }
 

@@ -5,9 +5,27 @@ use castanet_element::prelude::*;
 
 /// Decides for each packet, in order, whether it is dropped.
 pub(super) trait Policy {
+    /// What decisions about packets that arrive together read and change: a copy of the state.
+    type Run;
+    /// Whether other workers read and change the same state. Each packet then needs a run of its own, because what another worker
+    /// changes during a run is lost.
+    fn is_shared(&self) -> bool;
+    /// Begins decisions about packets that arrive now.
+    fn begin(&self, cx: &mut Cx<'_>) -> Self::Run;
     /// Returns whether the next packet is to be dropped, and counts the drop. `ahead` packets that were not dropped are on their way
     /// to the queue.
-    fn refuses(&mut self, ahead: usize, cx: &mut Cx<'_>) -> bool;
+    fn refuses(&mut self, run: &mut Self::Run, ahead: usize) -> bool;
+    /// Stores what the decisions have changed.
+    fn end(&self, run: Self::Run);
+}
+
+/// Decides about one packet.
+#[inline]
+fn refuses_one(policy: &mut impl Policy, ahead: usize, cx: &mut Cx<'_>) -> bool {
+    let mut run = policy.begin(cx);
+    let refused = policy.refuses(&mut run, ahead);
+    policy.end(run);
+    refused
 }
 
 /// The effects of a policy. Each decision needs the current length of the queues, and the declared effects make pushed packets arrive one
@@ -20,24 +38,33 @@ pub(super) fn effects(declared: Effects, pulled: bool, before_queue: bool) -> Ef
 /// Pushes packets through a policy.
 pub(super) fn push(policy: &mut impl Policy, batch: &mut Batch, cx: &mut Cx<'_>) {
     let mut ahead = 0;
-    for p in batch.drain() {
-        if policy.refuses(ahead, cx) {
-            cx.emit_or(1, p, Reason::EarlyDrop);
-        } else {
-            ahead += 1;
-            cx.emit(0, p);
+    if policy.is_shared() {
+        for p in batch.drain() {
+            ahead += usize::from(emit(policy, ahead, p, cx));
         }
+        return;
     }
+    let mut run = policy.begin(cx);
+    cx.forward_by(batch, Reason::EarlyDrop, |_| {
+        let refused = policy.refuses(&mut run, ahead);
+        ahead += usize::from(!refused);
+        usize::from(refused)
+    });
+    policy.end(run);
+}
+
+/// Emits a packet as the policy decides. Returns whether it was not dropped.
+#[inline]
+fn emit(policy: &mut impl Policy, ahead: usize, p: Packet, cx: &mut Cx<'_>) -> bool {
+    let refused = refuses_one(policy, ahead, cx);
+    cx.emit_or(usize::from(refused), p, Reason::EarlyDrop);
+    !refused
 }
 
 /// Pushes a packet through a policy.
 #[inline]
 pub(super) fn push_one(policy: &mut impl Policy, p: Packet, cx: &mut Cx<'_>) {
-    if policy.refuses(0, cx) {
-        cx.emit_or(1, p, Reason::EarlyDrop);
-    } else {
-        cx.emit(0, p);
-    }
+    emit(policy, 0, p, cx);
 }
 
 /// Pulls packets through a policy. Each packet is pulled after the policy has decided about the previous one, so the
@@ -53,7 +80,7 @@ pub(super) fn pull(policy: &mut impl Policy, max: usize, into: &mut Batch, cx: &
 #[inline]
 pub(super) fn pull_one(policy: &mut impl Policy, cx: &mut Cx<'_>) -> Option<Packet> {
     cx.pull_until(0, |p, cx| {
-        if !policy.refuses(0, cx) {
+        if !refuses_one(policy, 0, cx) {
             return Some(p);
         }
         cx.emit_or(1, p, Reason::EarlyDrop);
