@@ -4,9 +4,9 @@
 use super::settings::chosen;
 use super::{at_most, load};
 
-/// Whether a handler of a script accesses files or processes.
+/// Whether a handler accesses files or processes: `kill`, `cat` and `catq` of a script, and handlers that write a file.
 pub fn reaches_outside(handler: &str) -> bool {
-    matches!(handler, "kill" | "cat" | "catq")
+    matches!(handler, "kill" | "cat" | "catq") || handler.starts_with("write_") && handler.ends_with("file")
 }
 
 /// Calls handlers of an element, then runs its router. The first two bytes of the input select the class. Each line

@@ -39,27 +39,34 @@ fn is_named(config: &str, name: &str) -> bool {
     config.split(|c: char| !(c.is_alphanumeric() || "_@/".contains(c))).any(|word| word == name)
 }
 
-fn setting(graph: &Graph, e: usize, spec: &'static ClassSpec) -> Option<Setting> {
+/// Returns a configuration string of an example for use in the current folder: its paths are relative to the root of the repository.
+fn here(config: &str) -> String {
+    config.replace("conf/", concat!(env!("CARGO_MANIFEST_DIR"), "/../conf/"))
+}
+
+/// Returns the setting of element `e`. Other elements of the example are part of it if the configuration string mentions them,
+/// or if `all` is true.
+fn setting(graph: &Graph, e: usize, spec: &'static ClassSpec, all: bool) -> Option<Setting> {
     let element = graph.element(e)?;
     let mut others = String::new();
     for (o, x) in graph.flat.elements.iter().enumerate() {
         let other = graph.spec(o)?;
         if o != e && graph.inputs(o) + graph.outputs(o) == 0 && !is_script(other) && other.name != "Fuse" {
             let _ = writeln!(others, "{} :: {}({});", x.name.replace('@', "_"), x.class, x.config);
-        } else if o != e && is_named(&element.config, &x.name) {
-            let _ = writeln!(others, "{} :: {}({});", x.name, x.class, x.config);
+        } else if o != e && (all && !is_script(other) || is_named(&element.config, &x.name)) {
+            let name = x.name.replace('@', "_");
+            let _ = writeln!(others, "{name} :: {}({});", x.class, here(&x.config));
             for i in 0..graph.inputs(o) {
-                let _ = writeln!(others, "Idle -> [{i}] {};", x.name);
+                let _ = writeln!(others, "Idle -> [{i}] {name};");
             }
             for p in 0..graph.outputs(o) {
-                let _ = writeln!(others, "{} [{p}] -> Discard;", x.name);
+                let _ = writeln!(others, "{name} [{p}] -> Discard;");
             }
         }
     }
     let config = match spec.name {
         "DriverManager" => "set x 1, label a, pause, set x $(add $x 1), goto a".into(),
-        // Paths in examples are relative to the root of the repository.
-        _ => element.config.replace("conf/", concat!(env!("CARGO_MANIFEST_DIR"), "/../conf/")),
+        _ => here(&element.config),
     };
     Some(Setting {
         spec,
@@ -83,13 +90,20 @@ pub fn settings() -> &'static [Setting] {
             }
             let (graph, ..) = load::graph(example(spec)?);
             let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|s| s.name == spec.name))?;
-            let mut setting = setting(&graph, e, spec)?;
+            let loads = |s: &Setting| load::router(&s.router(&s.config, 1, |_| "Idle".into()), 1).is_ok();
+            let mut some = setting(&graph, e, spec, false)?;
+            if loads(&some) {
+                return Some(some);
+            }
+            // The class needs elements that its configuration string does not mention, such as the only TCPStack.
+            let all = setting(&graph, e, spec, true)?;
+            if loads(&all) {
+                return Some(all);
+            }
             // If the configuration string refers to elements of the example that are missing here, an empty string
             // replaces it.
-            if load::router(&setting.router(&setting.config, 1, |_| "Idle".into()), 1).is_err() {
-                setting.config = String::new();
-            }
-            Some(setting)
+            some.config = String::new();
+            Some(some)
         };
         Registry::new().classes().into_iter().filter_map(of).collect()
     })
@@ -125,5 +139,21 @@ impl Setting {
             let _ = writeln!(text, "x [{o}] {unqueue}-> Discard;");
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_setting_is_a_router() {
+        for s in settings() {
+            let text = s.router(&s.config, 1, |_| "Idle".into());
+            if let Err(e) = load::router(&text, 1) {
+                panic!("{text}\n{e}");
+            }
+        }
     }
 }
