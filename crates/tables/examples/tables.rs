@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use castanet_tables::{
-    DirectTable, Ewma, Fifo, Prefix, RadixTable, Ring, Route, StaticTable, Stride, TimerQueue, TokenBucket,
+    CompactTable, Ewma, Fifo, Prefix, Ring, Route, StaticTable, Stride, TimerQueue, TokenBucket,
 };
 
 /// Runs `work` five times, and prints the time per operation of the fastest run.
@@ -30,22 +30,10 @@ fn static_lookup(table: &StaticTable, addr: u32) -> Option<Route> {
     table.lookup(addr)
 }
 
-fn lookups(
-    name: &str,
-    addrs: &[u32],
-    one: impl Fn(u32) -> Option<Route>,
-    many: impl Fn(&[u32], &mut [Option<Route>]),
-) {
+fn lookups(name: &str, addrs: &[u32], one: impl Fn(u32) -> Option<Route>) {
     time(&format!("{name}, one by one"), addrs.len(), || {
         for &addr in addrs {
             black_box(one(addr));
-        }
-    });
-    let mut routes = [None; 32];
-    time(&format!("{name}, 32 at once"), addrs.len(), || {
-        for addrs in addrs.chunks(32) {
-            many(addrs, &mut routes);
-            black_box(&routes);
         }
     });
 }
@@ -59,36 +47,43 @@ fn route_tables() {
         for _ in 1..count {
             let _ = table.insert(Prefix::new(random(&mut seed), 24), Route { gw: 1, port: 2 });
         }
-        let name = format!("static, {count} routes");
-        lookups(&name, &addrs, |addr| static_lookup(&table, addr), |a, r| table.lookup_many(a, r));
+        lookups(&format!("static, {count} routes"), &addrs, |addr| static_lookup(&table, addr));
     }
-    for count in [100, 500_000] {
-        let (mut radix, mut direct) = (RadixTable::new(), DirectTable::new());
+    for count in [100, 500_000, 1_000_000] {
+        let mut table = CompactTable::<true>::new();
         let prefixes: Vec<(Prefix, Route)> = (0..count)
             .map(|i| {
                 let len = if i % 3 == 0 { 18 + (i / 3 % 6) as u8 } else { 24 };
                 (Prefix::new(random(&mut seed), len), Route { gw: random(&mut seed) & 255, port: 0 })
             })
             .collect();
-        time(&format!("radix insert, {count}"), count, || {
-            radix.clear();
+        time(&format!("compact insert, {count}"), count, || {
+            table.clear();
             for &(prefix, route) in &prefixes {
-                let _ = radix.insert(prefix, route);
+                let _ = table.insert(prefix, route);
             }
         });
-        println!("{:>44} {:8} bytes", format!("radix, {count} routes"), radix.bytes());
-        time(&format!("direct insert, {count}"), count, || {
-            direct.clear();
-            for &(prefix, route) in &prefixes {
-                let _ = direct.insert(prefix, route);
+        println!("{:>44} {:8} bytes", format!("compact, {count} routes"), table.bytes());
+        let some = prefixes.get(..10_000).unwrap_or(&prefixes);
+        time(&format!("compact remove and insert, {count}"), 2 * some.len(), || {
+            for &(prefix, _) in some {
+                let _ = table.remove(prefix);
+            }
+            for &(prefix, route) in some {
+                let _ = table.insert(prefix, route);
             }
         });
-        let known: Vec<u32> =
+        let mut known: Vec<u32> =
             addrs.iter().map(|&a| prefixes[a as usize % count].0.addr() | a & 255).collect();
-        let name = format!("radix, {count} routes");
-        lookups(&name, &known, |addr| radix.lookup(addr), |a, r| radix.lookup_many(a, r));
-        let name = format!("direct, {count} routes");
-        lookups(&name, &known, |addr| direct.lookup(addr), |a, r| direct.lookup_many(a, r));
+        let name = format!("compact, {count} routes");
+        lookups(&name, &known, |addr| table.lookup(addr));
+        let mut routes = [None; 32];
+        time(&format!("{name}, 32 at once"), known.len(), || {
+            for addrs in known.chunks_mut(32) {
+                table.lookup_each(addrs, |&addr| addr, |i, _, route| routes[i % 32] = route);
+                black_box(&routes);
+            }
+        });
     }
 }
 

@@ -9,7 +9,7 @@
 //! - [`ewma`], [`token_bucket`]: measuring and limiting rates
 //!
 //! Unsafe code is in [`ring`], in [`fifo`], in the vector comparison of [`StaticTable`], in the choice of processor
-//! instructions of [`RadixTable`], and in `memory` (prefetches and huge pages).
+//! instructions of [`CompactTable`], and in `memory` (huge pages).
 #![deny(unsafe_code)]
 
 mod atomics;
@@ -35,7 +35,7 @@ pub use ewma::Ewma;
 pub use fifo::Fifo;
 pub use flag::Flag;
 pub use flow::FlowIndex;
-pub use lpm::{DirectTable, NotFound, Prefix, RadixTable, Route, StaticTable, TableError};
+pub use lpm::{CompactTable, NotFound, Prefix, Route, StaticTable, TableError};
 pub use ring::Ring;
 pub use stride::Stride;
 pub use timer_queue::TimerQueue;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RadixIPLookup: routes packets by any number of routes, with little memory.
+//! RadixIPLookup: routes packets by any number of routes.
 
 use super::routes::Routes;
 use castanet_element::prelude::*;
-use castanet_tables::lpm::RadixTable;
+use castanet_tables::lpm::CompactTable;
 
 /// Routes packets by any number of routes.
 ///
 /// The destination address annotation is looked up; the longest matching prefix wins (RFC 1812 section 5.2.4.3). A
-/// gateway other than '-' becomes the new annotation. Packets without a route are dropped.
-/// A lookup visits at most four nodes of a compressed tree; changes are cheap.
+/// gateway other than '-' becomes the new annotation. Packets without a route are dropped. The table is that of
+/// DirectIPLookup; the handler `table` lists the routes in the order in which they were added.
 ///
 /// # Ports
 /// Input 0: IP packets with a destination address annotation. Outputs: as the routes say.
@@ -27,7 +27,7 @@ use castanet_tables::lpm::RadixTable;
 #[class(kernel)]
 pub struct RadixIpLookup {
     #[engine(handlers_first, element)]
-    routes: Routes<RadixTable>,
+    routes: Routes<CompactTable<false>>,
 }
 
 #[handlers]

@@ -30,8 +30,8 @@ pub struct Routes<T, const CHANGES: bool = true> {
     table: T,
     outputs: usize,
     reported: u8,
-    addrs: Vec<u32>,
-    found: Vec<Option<Route>>,
+    /// The outputs of the packets of a batch.
+    ports: Vec<Option<u32>>,
     /// The routes in the kernel, while a program there looks them up.
     copies: kernel::Copies,
 }
@@ -179,28 +179,28 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     /// Routes a batch: does all lookups together, then emits all packets.
     #[inline(always)]
     fn push_side_by_side(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.addrs.clear();
-        self.addrs.extend(batch.iter().map(Packet::dst_ip));
-        self.found.resize(batch.len(), None);
-        self.table.lookup_many(&self.addrs, &mut self.found);
-        let first = self.found.first().copied().flatten();
-        if let Some(Route { port, .. }) = first
-            && self.found.iter().all(|r| r.is_some_and(|r| r.port == port))
-        {
-            for (p, r) in batch.iter_mut().zip(self.found.iter().flatten()) {
-                change(p, *r);
+        let mut ports = std::mem::take(&mut self.ports);
+        ports.resize(batch.len(), None);
+        self.table.lookup_each(batch.as_mut_slice(), |i, p, route| {
+            if let Some(port) = ports.get_mut(i) {
+                *port = route.map(|r| {
+                    change(p, r);
+                    r.port
+                });
             }
-            cx.forward(port as usize, batch);
-            return;
-        }
-        let found = std::mem::take(&mut self.found);
-        for (mut p, route) in batch.drain().zip(&found) {
-            match route.map(|r| change(&mut p, r)) {
-                Some(port) => cx.emit_beside(port, p, Reason::NoPort),
-                None => self.no_route(p, cx),
+        });
+        match ports.first() {
+            Some(&Some(port)) if ports.iter().all(|&p| p == Some(port)) => cx.forward(port as usize, batch),
+            _ => {
+                for (p, port) in batch.drain().zip(&ports) {
+                    match port {
+                        Some(port) => cx.emit_beside(*port as usize, p, Reason::NoPort),
+                        None => self.no_route(p, cx),
+                    }
+                }
             }
         }
-        self.found = found;
+        self.ports = ports;
     }
 }
 
@@ -226,14 +226,12 @@ impl<T: RouteTable, const CHANGES: bool> Engine for Routes<T, CHANGES> {
     type Args = Args;
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let table = T::default();
-        let (addrs, found) = (Vec::new(), Vec::new());
         let mut this = Routes {
             args,
             table,
             outputs: cx.outputs,
             reported: 0,
-            addrs,
-            found,
+            ports: Vec::new(),
             copies: kernel::Copies::default(),
         };
         let routes = std::mem::take(&mut this.args.routes);

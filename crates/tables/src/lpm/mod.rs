@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Longest-prefix match for IPv4: three tables with the same methods.
+//! Longest-prefix match for IPv4: two tables with the same methods.
 //!
 //! | table | for | memory | lookup |
 //! |---|---|---|---|
 //! | [`StaticTable`] | a few routes | 16 bytes a route, plus the list of routes | compares 8 routes at a time |
-//! | [`RadixTable`] | any number | 16 KiB and about 60 bytes a route | at most 4 nodes |
-//! | [`DirectTable`] | any number up to its limits | up to 64 MiB and 1 KiB a second-level block | 2 or 3 loads |
+//! | [`CompactTable`] | any number | 4 MiB and about 10 bytes a route, plus the list of routes | 3 or 5 loads |
 //!
 //! `insert` fails if the prefix exists, `replace` sets the route whether or not the prefix exists, and
 //! `remove` removes exactly one prefix. A failed change leaves the table unchanged.
 
-mod arena;
-mod direct;
+mod compact;
 mod lanes;
-mod radix;
 mod static_table;
 #[cfg(test)]
 mod tests;
@@ -21,8 +18,7 @@ mod tests;
 use std::fmt;
 use std::net::Ipv4Addr;
 
-pub use direct::{DirectLimits, DirectTable};
-pub use radix::RadixTable;
+pub use compact::CompactTable;
 pub use static_table::StaticTable;
 
 /// An IPv4 prefix. The bits beyond its length are zero.

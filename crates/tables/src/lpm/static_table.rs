@@ -121,11 +121,18 @@ impl StaticTable {
         }
     }
 
-    /// Looks up each address as [`Self::lookup`] does. Stops at the end of the shorter slice.
+    /// Looks up the address `addr(item)` of each item as [`Self::lookup`] does, and calls `found` with the index of the
+    /// item, the item and its route, in the order of the items.
     #[inline]
-    pub fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
-        for (&addr, route) in addrs.iter().zip(routes) {
-            *route = self.lookup(addr);
+    pub fn lookup_each<T>(
+        &self,
+        items: &mut [T],
+        addr: impl Fn(&T) -> u32,
+        mut found: impl FnMut(usize, &mut T, Option<Route>),
+    ) {
+        for (i, item) in items.iter_mut().enumerate() {
+            let route = self.lookup(addr(item));
+            found(i, item, route);
         }
     }
 

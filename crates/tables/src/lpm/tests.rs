@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares the three tables with a model: one map for each prefix length, searched from /32 down to /0.
+//! Compares the tables with a model: one map for each prefix length, searched from /32 down to /0.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ trait Table: Default {
     fn remove(&mut self, prefix: Prefix) -> Result<Route, NotFound>;
     fn get(&self, prefix: Prefix) -> Option<Route>;
     fn lookup(&self, addr: u32) -> Option<Route>;
-    fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]);
+    fn lookup_each(&self, addrs: &mut [u32], found: impl FnMut(usize, &mut u32, Option<Route>));
     fn all(&self) -> Vec<(Prefix, Route)>;
     fn len(&self) -> usize;
     fn clear(&mut self);
@@ -21,43 +21,43 @@ trait Table: Default {
 }
 
 macro_rules! table {
-    ($name:ident, $as_configured:literal) => {
+    ($name:ty, $as_configured:literal) => {
         impl Table for $name {
             fn insert(&mut self, prefix: Prefix, route: Route) -> Result<(), TableError> {
-                $name::insert(self, prefix, route)
+                <$name>::insert(self, prefix, route)
             }
             fn replace(&mut self, prefix: Prefix, route: Route) -> Result<Option<Route>, TableError> {
-                $name::replace(self, prefix, route)
+                <$name>::replace(self, prefix, route)
             }
             fn remove(&mut self, prefix: Prefix) -> Result<Route, NotFound> {
-                $name::remove(self, prefix)
+                <$name>::remove(self, prefix)
             }
             fn get(&self, prefix: Prefix) -> Option<Route> {
-                $name::get(self, prefix)
+                <$name>::get(self, prefix)
             }
             fn lookup(&self, addr: u32) -> Option<Route> {
-                $name::lookup(self, addr)
+                <$name>::lookup(self, addr)
             }
-            fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
-                $name::lookup_many(self, addrs, routes)
+            fn lookup_each(&self, addrs: &mut [u32], found: impl FnMut(usize, &mut u32, Option<Route>)) {
+                <$name>::lookup_each(self, addrs, |&addr| addr, found)
             }
             fn all(&self) -> Vec<(Prefix, Route)> {
                 self.iter().collect()
             }
             fn len(&self) -> usize {
-                assert_eq!($name::is_empty(self), $name::len(self) == 0);
-                $name::len(self)
+                assert_eq!(<$name>::is_empty(self), <$name>::len(self) == 0);
+                <$name>::len(self)
             }
             fn clear(&mut self) {
-                $name::clear(self)
+                <$name>::clear(self)
             }
             const AS_CONFIGURED: bool = $as_configured;
         }
     };
 }
 table!(StaticTable, true);
-table!(RadixTable, true);
-table!(DirectTable, false);
+table!(CompactTable<false>, true);
+table!(CompactTable<true>, false);
 
 /// The pseudo-random generator xorshift64*.
 struct Random(u64);
@@ -118,18 +118,23 @@ fn insert<T: Table>(table: &mut T, model: &mut Model, prefix: Prefix, route: Rou
 }
 
 fn check_lookups<T: Table>(table: &T, model: &Model, addrs: &[u32]) {
-    let mut routes = vec![Some(Route { gw: 9, port: 9 }); addrs.len()];
-    table.lookup_many(addrs, &mut routes);
-    for (&addr, &route) in addrs.iter().zip(&routes) {
-        let want = model.lookup(addr);
-        assert_eq!(table.lookup(addr), want, "{addr:#x}");
-        assert_eq!(route, want, "{addr:#x}, many");
-    }
+    let mut items = addrs.to_vec();
+    let mut count = 0;
+    table.lookup_each(&mut items, |i, addr, route| {
+        assert_eq!((i, *addr), (count, addrs[i]));
+        let want = model.lookup(*addr);
+        assert_eq!(route, want, "{addr:#x}, each");
+        assert_eq!(table.lookup(*addr), want, "{addr:#x}");
+        *addr = !*addr;
+        count += 1;
+    });
+    assert_eq!(count, addrs.len());
+    assert!(items.iter().zip(addrs).all(|(item, addr)| *item == !addr));
 }
 
 /// Runs random operations on few addresses and all lengths, so that prefixes nest and operations often find a
 /// prefix.
-fn small<T: Table>(seed: u64, steps: usize, shortest: u32) {
+fn small<T: Table>(seed: u64, steps: usize) {
     let mut random = Random(seed);
     let (mut table, mut model) = (T::default(), Model::new());
     let mut order: Vec<Prefix> = Vec::new();
@@ -137,7 +142,7 @@ fn small<T: Table>(seed: u64, steps: usize, shortest: u32) {
         [0, 0xffff_ffff, 0x0a00_0000, 0x0a00_00ff, 0x0a01_8000, 0xc0a8_0155, 0x7fff_ffff, 0x8000_0000];
     for step in 0..steps {
         let addr = bases[random.below(8) as usize] ^ ((1 << random.below(32)) * random.below(2));
-        let prefix = Prefix::new(addr, (shortest + random.below(33 - shortest)) as u8);
+        let prefix = Prefix::new(addr, random.below(33) as u8);
         let route = random.route();
         match random.below(10) {
             0..=3 => {
@@ -177,19 +182,13 @@ fn small<T: Table>(seed: u64, steps: usize, shortest: u32) {
 
 #[test]
 fn static_table_agrees_with_the_model() {
-    small::<StaticTable>(1, 6000, 0);
+    small::<StaticTable>(1, 6000);
 }
 
 #[test]
-fn radix_table_agrees_with_the_model() {
-    small::<RadixTable>(2, 6000, 0);
-}
-
-#[test]
-fn direct_table_agrees_with_the_model() {
-    // A change of a short prefix writes up to 2^23 slots, so short prefixes are rare here.
-    small::<DirectTable>(3, 6000, 16);
-    small::<DirectTable>(4, 40, 0);
+fn compact_tables_agree_with_the_model() {
+    small::<CompactTable<false>>(2, 6000);
+    small::<CompactTable<true>>(3, 3000);
 }
 
 /// Builds a table of `n` prefixes and three short ones. Their lengths are similar to those of a full Internet table: mostly
@@ -258,15 +257,10 @@ fn large<T: Table>(seed: u64) -> T {
 }
 
 #[test]
-fn half_a_million_prefixes_in_the_radix_table() {
-    let table = large::<RadixTable>(11);
-    assert!(table.bytes() < table.len() * 80, "{}", table.bytes());
-}
-
-#[test]
-fn half_a_million_prefixes_in_the_direct_table() {
-    let table = large::<DirectTable>(12);
+fn half_a_million_prefixes() {
+    let table = large::<CompactTable<true>>(11);
     assert!(table.blocks() <= 8000 && table.blocks() > 1000);
+    assert!(table.bytes() < 12 << 20, "{}", table.bytes());
 }
 
 /// Looks up addresses in a table of a million prefixes, then in what is left when most of them are removed.
@@ -281,90 +275,8 @@ fn a_million<T: Table>(seed: u64) {
 }
 
 #[test]
-fn a_million_prefixes_in_the_radix_table() {
-    a_million::<RadixTable>(21);
-}
-
-#[test]
-fn a_million_prefixes_in_the_direct_table() {
-    a_million::<DirectTable>(22);
-}
-
-#[test]
-fn all_processors_find_the_same_routes() {
-    let (table, model, prefixes, mut random) = full::<RadixTable>(31, 20_000);
-    for n in [0, 1, 3, 31, 32, 33, 3000] {
-        let addrs: Vec<u32> = sample(&prefixes, &mut random, n / 3 + 1).into_iter().take(n).collect();
-        let (mut fast, mut plain) = (vec![None; n], vec![None; n]);
-        table.lookup_many(&addrs, &mut fast);
-        table.lookup_all(&addrs, &mut plain);
-        let want: Vec<_> = addrs.iter().map(|a| model.lookup(*a)).collect();
-        assert_eq!((&fast, &plain), (&want, &want));
-    }
-}
-
-#[test]
-fn sparse_host_routes_stay_lean_in_the_radix_table() {
-    // The worst case: prefixes that share no node.
-    let mut table = RadixTable::new();
-    let mut random = Random(77);
-    for _ in 0..50_000 {
-        let _ = table.insert(Prefix::new(random.next(), 32), Route::default());
-    }
-    let per_route = table.bytes() / table.len();
-    assert!(per_route < 160, "{per_route}");
-    // Freed memory is reused: removing and re-inserting everything needs hardly more memory.
-    let before = table.bytes();
-    let all: Vec<_> = table.iter().collect();
-    for &(prefix, route) in &all {
-        assert_eq!(table.remove(prefix), Ok(route));
-    }
-    assert!(table.is_empty());
-    for &(prefix, route) in &all {
-        assert_eq!(table.insert(prefix, route), Ok(()));
-    }
-    assert!(table.bytes() <= before + before / 4, "{} after {before}", table.bytes());
-}
-
-#[test]
-fn a_full_direct_table_refuses_routes() {
-    let mut table = DirectTable::with_limits(DirectLimits { next_hops: 3, blocks: 2 });
-    let route = |port| Route { gw: 0, port };
-    let prefix = |n: u32, len| Prefix::new(0x0a00_0000 + (n << 8), len);
-    // The default route needs no next-hop number.
-    assert_eq!(table.insert(Prefix::ALL, route(100)), Ok(()));
-    assert_eq!(table.insert(prefix(0, 32), route(0)), Ok(()));
-    assert_eq!(table.insert(prefix(1, 25), route(1)), Ok(()));
-    assert_eq!(table.blocks(), 2);
-    // A third block is refused, and the table is unchanged.
-    assert_eq!(table.insert(prefix(2, 25), route(0)), Err(TableError::Full));
-    assert_eq!(table.replace(prefix(2, 25), route(0)), Err(TableError::Full));
-    assert_eq!((table.len(), table.blocks(), table.lookup(prefix(2, 24).addr())), (3, 2, Some(route(100))));
-    // More prefixes in existing blocks, and prefixes up to 24 bits, still fit.
-    assert_eq!(table.insert(prefix(1, 31), route(2)), Ok(()));
-    assert_eq!(table.insert(prefix(2, 24), route(2)), Ok(()));
-    // A fourth next hop is refused.
-    assert_eq!(table.insert(prefix(3, 24), route(3)), Err(TableError::Full));
-    assert_eq!(table.replace(prefix(2, 24), route(3)), Err(TableError::Full));
-    assert_eq!(table.get(prefix(2, 24)), Some(route(2)));
-    // A next hop that only one prefix uses can be changed.
-    assert_eq!(table.replace(prefix(1, 25), route(3)), Ok(Some(route(1))));
-    assert_eq!(table.lookup(prefix(1, 24).addr() + 3), Some(route(3)));
-    assert_eq!(table.replace(Prefix::ALL, route(7)), Ok(Some(route(100))));
-    // A removal frees a block, and a reused block has none of its old contents.
-    assert_eq!(table.remove(prefix(0, 32)), Ok(route(0)));
-    assert_eq!(table.insert(prefix(4, 30), route(5)), Ok(()));
-    assert_eq!(table.lookup(prefix(4, 24).addr()), Some(route(5)));
-    assert_eq!(table.lookup(prefix(4, 24).addr() + 4), Some(route(7)));
-    assert_eq!(table.lookup(prefix(0, 24).addr()), Some(route(7)));
-    assert_eq!(table.insert(prefix(0, 25), route(5)), Err(TableError::Full));
-    assert_eq!(table.insert(prefix(4, 30), route(5)), Err(TableError::Exists(route(5))));
-    table.clear();
-    assert_eq!(table.insert(prefix(0, 25), route(9)), Ok(()));
-    let mut none = DirectTable::with_limits(DirectLimits { next_hops: 0, blocks: 0 });
-    assert_eq!(none.insert(prefix(0, 8), route(0)), Err(TableError::Full));
-    assert_eq!(none.insert(Prefix::ALL, route(0)), Ok(()));
-    assert_eq!(none.lookup(1), Some(route(0)));
+fn a_million_prefixes() {
+    a_million::<CompactTable<false>>(21);
 }
 
 #[test]
@@ -385,16 +297,16 @@ fn prefixes() {
 }
 
 #[test]
-fn lookup_many_stops_at_the_shorter_slice() {
-    let mut table = StaticTable::new();
-    table.insert(Prefix::ALL, Route::default()).unwrap();
-    let mut routes = [None; 3];
-    table.lookup_many(&[1, 2], &mut routes);
-    assert_eq!(routes, [Some(Route::default()), Some(Route::default()), None]);
-    let mut radix = RadixTable::new();
-    radix.insert(Prefix::ALL, Route::default()).unwrap();
-    radix.lookup_many(&[1; 100], &mut routes[..1]);
-    radix.lookup_many(&[], &mut routes);
+fn all_processors_find_the_same_routes() {
+    let (table, model, prefixes, mut random) = full::<CompactTable<false>>(31, 20_000);
+    for n in [0, 1, 2, 31, 32, 33, 65, 256, 3000] {
+        let mut addrs: Vec<u32> = sample(&prefixes, &mut random, n / 3 + 1).into_iter().take(n).collect();
+        check_lookups(&table, &model, &addrs);
+        let mut plain = Vec::new();
+        table.lookup_all(&mut addrs, |&addr| addr, |i, _, route| plain.push((i, route)));
+        let want: Vec<_> = addrs.iter().map(|a| model.lookup(*a)).enumerate().collect();
+        assert_eq!(plain, want);
+    }
 }
 
 #[test]

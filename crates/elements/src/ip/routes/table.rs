@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables for longest-prefix match.
 
-use castanet_tables::lpm::{DirectTable, NotFound, RadixTable, StaticTable, TableError};
+use castanet_element::prelude::Packet;
+use castanet_tables::lpm::{CompactTable, NotFound, StaticTable, TableError};
 pub(in crate::ip) use castanet_tables::lpm::{Prefix as Net, Route};
 
 /// A table of routes, looked up by longest-prefix match.
@@ -15,7 +16,9 @@ pub trait RouteTable: Default + Send + 'static {
     fn remove(&mut self, net: Net) -> Result<Route, NotFound>;
     fn get(&self, net: Net) -> Option<Route>;
     fn lookup(&self, addr: u32) -> Option<Route>;
-    fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]);
+    /// Looks up the destination address of each packet, and calls `found` with the index of the packet, the packet and its
+    /// route.
+    fn lookup_each(&self, packets: &mut [Packet], found: impl FnMut(usize, &mut Packet, Option<Route>));
     fn all(&self) -> Vec<(Net, Route)>;
     fn len(&self) -> usize;
     fn clear(&mut self);
@@ -40,8 +43,12 @@ macro_rules! tables {
                 <$t>::lookup(self, addr)
             }
             #[inline]
-            fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
-                <$t>::lookup_many(self, addrs, routes)
+            fn lookup_each(
+                &self,
+                packets: &mut [Packet],
+                found: impl FnMut(usize, &mut Packet, Option<Route>),
+            ) {
+                <$t>::lookup_each(self, packets, Packet::dst_ip, found)
             }
             fn all(&self) -> Vec<(Net, Route)> {
                 self.iter().collect()
@@ -57,6 +64,6 @@ macro_rules! tables {
 }
 tables! {
     StaticTable: "LinearIPLookup", false;
-    RadixTable: "IPRouteTable", true;
-    DirectTable: "IPRouteTable", true;
+    CompactTable<false>: "IPRouteTable", true;
+    CompactTable<true>: "IPRouteTable", true;
 }
