@@ -121,11 +121,22 @@ impl Cx<'_> {
         &mut self,
         batch: &mut Batch,
         none: Reason,
+        output: impl FnMut(&mut Packet) -> Result<usize, Reason>,
+    ) {
+        self.emit_each_or(batch, none, output, |p, reason, cx| cx.drop(p, reason));
+    }
+    /// Like [`Cx::emit_each`], but passes the packets that have no output to `other`, with the reason.
+    #[inline(always)]
+    pub fn emit_each_or(
+        &mut self,
+        batch: &mut Batch,
+        none: Reason,
         mut output: impl FnMut(&mut Packet) -> Result<usize, Reason>,
+        mut other: impl FnMut(Packet, Reason, &mut Self),
     ) {
         let mut packets = batch.drain();
         while let Some((p, reason)) = self.out.scatter(&mut packets, none, &mut output) {
-            self.drop(p, reason);
+            other(p, reason, self);
         }
     }
     /// Drops a packet and counts it.

@@ -30,11 +30,14 @@ pub struct Routes<T, const CHANGES: bool = true> {
     table: T,
     outputs: usize,
     reported: u8,
-    /// The outputs of the packets of a batch.
-    ports: Vec<Option<u32>>,
+    /// The outputs of the packets of a batch, or [`NONE`].
+    ports: Vec<u32>,
     /// The routes in the kernel, while a program there looks them up.
     copies: kernel::Copies,
 }
+
+/// In place of an output: the packet has no route.
+const NONE: u32 = u32::MAX;
 
 impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     fn change(&mut self, change: Change, line: &str, cx: &ArgCx<'_>) -> Result<(), RouteError> {
@@ -136,9 +139,9 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
 
     #[cold]
     #[inline(never)]
-    fn no_route(&mut self, p: Packet, cx: &mut Cx<'_>) {
-        if self.reported < 5 {
-            self.reported += 1;
+    fn no_route(reported: &mut u8, p: Packet, cx: &mut Cx<'_>) {
+        if *reported < 5 {
+            *reported += 1;
             cx.message(&format!("{}: no route for {}", T::LABEL, p.dst_addr()));
         }
         cx.drop(p, Reason::NoRoute);
@@ -166,41 +169,35 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     /// Routes the rest of a batch. The first `alike` packets have been routed already, to output `port`.
     #[inline(never)]
     fn push_rest(&mut self, batch: &mut Batch, alike: usize, port: u32, cx: &mut Cx<'_>) {
-        for (i, mut p) in batch.drain().enumerate() {
+        let (mut number, Routes { table, reported, .. }) = (0, self);
+        let output = |p: &mut Packet| {
+            number += 1;
             let done = Route { gw: 0, port };
-            let route = if i < alike { Some(done) } else { self.table.lookup(p.dst_ip()) };
-            match route.map(|r| change(&mut p, r)) {
-                Some(port) => cx.emit_beside(port, p, Reason::NoPort),
-                None => self.no_route(p, cx),
-            }
-        }
+            let route = if number <= alike { Some(done) } else { table.lookup(p.dst_ip()) };
+            route.map(|r| change(p, r)).ok_or(Reason::NoRoute)
+        };
+        cx.emit_each_or(batch, Reason::NoRoute, output, |p, _, cx| Self::no_route(reported, p, cx));
     }
 
     /// Routes a batch: does all lookups together, then emits all packets.
     #[inline(always)]
     fn push_side_by_side(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        let mut ports = std::mem::take(&mut self.ports);
-        ports.resize(batch.len(), None);
-        self.table.lookup_each(batch.as_mut_slice(), |i, p, route| {
+        let Routes { table, ports, reported, .. } = self;
+        ports.resize(batch.len(), NONE);
+        table.lookup_each(batch.as_mut_slice(), |i, p, route| {
             if let Some(port) = ports.get_mut(i) {
-                *port = route.map(|r| {
-                    change(p, r);
-                    r.port
-                });
+                *port = route.map_or(NONE, |r| change(p, r) as u32);
             }
         });
         match ports.first() {
-            Some(&Some(port)) if ports.iter().all(|&p| p == Some(port)) => cx.forward(port as usize, batch),
+            Some(&port) if port != NONE && ports.iter().all(|&p| p == port) => cx.forward(port as usize, batch),
             _ => {
-                for (p, port) in batch.drain().zip(&ports) {
-                    match port {
-                        Some(port) => cx.emit_beside(*port as usize, p, Reason::NoPort),
-                        None => self.no_route(p, cx),
-                    }
-                }
+                let mut ports = ports.iter();
+                // Ports of routes are below the number of outputs, so only packets without a route have no output.
+                let output = |_: &mut Packet| Ok(ports.next().copied().unwrap_or(NONE) as usize);
+                cx.emit_each_or(batch, Reason::NoRoute, output, |p, _, cx| Self::no_route(reported, p, cx));
             }
         }
-        self.ports = ports;
     }
 }
 
@@ -215,7 +212,7 @@ impl<T: RouteTable, const CHANGES: bool> Element for Routes<T, CHANGES> {
     fn push_one(&mut self, _: usize, mut p: Packet, cx: &mut Cx<'_>) {
         match self.table.lookup(p.dst_ip()).map(|r| change(&mut p, r)) {
             Some(port) => cx.emit(port, p),
-            None => self.no_route(p, cx),
+            None => Self::no_route(&mut self.reported, p, cx),
         }
     }
 }
