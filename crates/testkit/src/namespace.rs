@@ -75,10 +75,15 @@ pub fn has_tun() -> bool {
 }
 
 /// Runs a command line.
+///
+/// # Panics
+/// The command fails.
+#[track_caller]
 pub fn run(line: &str) -> String {
     let out = Command::new("sh").arg("-c").arg(line).output().unwrap();
-    assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8_lossy(&out.stdout).into_owned()
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.success(), "{line}: {text}{}", String::from_utf8_lossy(&out.stderr));
+    text
 }
 
 /// Creates a veth pair without traffic of its own: one device receives the frames that the other sends.

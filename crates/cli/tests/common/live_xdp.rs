@@ -87,7 +87,7 @@ pub fn start_in_kernel(socket: &Path, arguments: &[&str], text: &str) -> Live {
 pub fn settle(host: &Host, socket: &Path) {
     until("the router runs in the kernel", || {
         let before = came_up(socket);
-        assert!(host.run("ping -q -c 100 -i 0.001 -W 60 10.0.1.2").contains("100 received"));
+        host.ping(100, "-i 0.001 10.0.1.2");
         came_up(socket) <= before + 6
     });
 }

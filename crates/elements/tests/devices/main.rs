@@ -69,6 +69,32 @@ fn add_host(n: u32, address: &str) -> Host {
 }
 
 #[test]
+fn late_replies_are_not_lost_ones() {
+    inside("late_replies_are_not_lost_ones", || {
+        let h = add_host(1, "10.0.0.2/24");
+        let shown = h.run("ip -o link show h1");
+        let mac = shown.split("link/ether ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
+        for (last, arrives) in [("Queue -> DelayUnqueue(200ms) -> reply", true), ("Discard", false)] {
+            // The last request has sequence number 20. Its reply is late or missing.
+            let router = format!(
+                "FromDevice(r1) -> c :: Classifier(12/0806 20/0001, 12/0800 40/0014, 12/0800, -);
+                 c [0] -> ARPResponder(10.0.0.1 {own}) -> q :: Queue -> ToDevice(r1);
+                 c [2] -> reply :: Strip(14) -> CheckIPHeader -> ICMPPingResponder
+                    -> EtherEncap(0x0800, {own}, {mac}) -> q;
+                 c [1] -> {last}; c [3] -> Discard;",
+                own = ether("r1"),
+            );
+            during(&router, 1, |_| {
+                h.run("ping -c 1 -W 60 10.0.0.1");
+                let patience = Duration::from_secs(if arrives { 60 } else { 1 });
+                let said = h.ping_within(patience, 20, "-i 0.001 10.0.0.1");
+                assert_eq!(said.is_ok(), arrives, "{said:?}");
+            });
+        }
+    });
+}
+
+#[test]
 fn ping_is_answered() {
     inside("ping_is_answered", || {
         let h = add_host(1, "10.0.0.2/24");
