@@ -59,6 +59,19 @@ fn shorter_prefixes_do_not_hide_longer_ones() {
 }
 
 #[test]
+fn blocks_of_equal_halves_stay() {
+    let mut table = CompactTable::<true>::new();
+    let halves = [near(0, 25), Prefix::new(near(0, 24).addr + 128, 25)];
+    for prefix in [halves[0], halves[1], near(0, 26)] {
+        table.insert(prefix, route(1)).unwrap();
+    }
+    assert_eq!(table.remove(near(0, 26)), Ok(route(1)));
+    assert_eq!(table.blocks(), 1);
+    assert_eq!(table.remove(halves[0]), Ok(route(1)));
+    assert_eq!(halves.map(|half| table.lookup(half.addr)), [None, Some(route(1))]);
+}
+
+#[test]
 fn long_prefixes_have_no_limit() {
     // More blocks than 16 bits can count.
     let mut table = CompactTable::<false>::new();
