@@ -10,7 +10,7 @@ const PAGE: usize = 4096;
 /// Returns a capacity of at least `len` items for a vector that has huge pages. Huge pages have 2 MiB. The kernel aligns
 /// memory to huge pages only if its size is a multiple of theirs, so a large capacity leaves the last page for what the
 /// allocator adds.
-pub(crate) fn huge_capacity<T>(len: usize) -> usize {
+fn huge_capacity<T>(len: usize) -> usize {
     const HUGE: usize = 2 << 20;
     let bytes = len.saturating_mul(size_of::<T>());
     if bytes < LARGE { len } else { ((bytes + PAGE).next_multiple_of(HUGE) - PAGE) / size_of::<T>() }
@@ -23,8 +23,13 @@ pub(crate) fn grow<T: Copy>(items: &mut Vec<T>, more: usize) {
     if len <= items.capacity() {
         return;
     }
-    // The items move to new memory: pages that are in use already do not become huge pages.
-    let mut new = Vec::with_capacity(huge_capacity::<T>(len.max(items.len() / 4 * 5 + 64)));
+    move_to_huge_pages(items, len.max(items.len() / 4 * 5 + 64));
+}
+
+/// Moves the items of a vector to new memory, with room for `len` items. A large vector then has huge pages: pages that are in
+/// use already do not become such pages.
+pub(crate) fn move_to_huge_pages<T: Copy>(items: &mut Vec<T>, len: usize) {
+    let mut new = Vec::with_capacity(huge_capacity::<T>(len));
     prefer_huge_pages(&mut new);
     new.extend_from_slice(items);
     *items = new;

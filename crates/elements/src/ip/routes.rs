@@ -190,7 +190,9 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
             }
         });
         match ports.first() {
-            Some(&port) if port != NONE && ports.iter().all(|&p| p == port) => cx.forward(port as usize, batch),
+            Some(&port) if port != NONE && ports.iter().all(|&p| p == port) => {
+                cx.forward(port as usize, batch)
+            }
             _ => {
                 let mut ports = ports.iter();
                 // Ports of routes are below the number of outputs, so only packets without a route have no output.

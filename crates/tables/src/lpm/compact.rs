@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DIR-24-8, of which only the first of equal neighbours is stored.
+//! DIR-24-8, which stores only the first of equal neighbours.
 //!
 //! After Gupta, Lin and McKeown, "Routing Lookups in Hardware at Memory Access Speeds" (1998). The first level has an
 //! entry for each value of the first 24 bits of an address. It holds a route, or refers to a block with an entry for
 //! each value of the last 8 bits. Both levels are divided into cells of 64 entries: a bit map says which entries differ
-//! from those before them, and only these are stored. The number of bits up to that of an entry is its place in the
-//! list of the cell.
+//! from those before them, and only these are stored. The number of set bits up to that of an entry is the index of its
+//! leaf in the list of the cell.
 //!
 //! Each entry also holds the length of the prefix that owns it, so that a change writes only the affected cells.
 
@@ -29,13 +29,17 @@ const FIRST: usize = 1 << 24;
 /// The number of entries of a second-level block.
 const BLOCK: usize = 256;
 
+/// The number of prefixes from which on the first level has huge pages. Fewer prefixes use few of its pages.
+const MANY: usize = 1024;
+
 /// The capacity of a table.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// INVARIANT: a table with at most this many prefixes has less than 2^32 leaves. A prefix adds at most two runs, or
-    /// eight if it is longer than 24 bits: two in its block, one for each cell of the block, and two in the first level,
-    /// which has a run for each cell otherwise. A list is at most half longer than its runs. Freed lists wait for lists of the
-    /// same size, so each of the twelve sizes may have had all runs once: 12 * 1.5 * (8 * 2^24 + 2^18) < 2^32.
+    /// INVARIANT: a table with at most this many prefixes has fewer than 2^32 leaves. Without prefixes, the first level has
+    /// one run for each cell (2^18). A prefix of up to 24 bits adds at most two runs. A longer one adds at most eight: two in
+    /// the first level, one for each of the four cells of its block, and two in the block. A list has room for at most half
+    /// as many leaves again. A freed list is reused only for its own size, so each of the twelve sizes may once have held all
+    /// runs: 12 * 1.5 * (8 * 2^24 + 2^18) < 2^32.
     prefixes: usize,
     /// The number of different routes (gateway and port), not counting the default route.
     hops: usize,
@@ -212,6 +216,9 @@ impl<const SORTED: bool> CompactTable<SORTED> {
         };
         let order = self.take_order();
         self.prefixes.insert(prefix, Held { hop, order });
+        if self.prefixes.len() == MANY {
+            self.first.move_to_huge_pages();
+        }
         Ok(())
     }
 

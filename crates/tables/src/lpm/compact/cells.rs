@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::arena::Arena;
-use crate::memory::{grow, huge_capacity, prefer_huge_pages};
+use crate::memory::{grow, move_to_huge_pages};
 
 /// The number of entries in a cell.
 pub const CELL: usize = 64;
@@ -103,15 +103,22 @@ impl Cell {
 pub struct Cells {
     /// The fields of each cell. As these are arrays of numbers, the kernel provides zeroed memory lazily.
     cells: Vec<[u64; 2]>,
+    has_huge_pages: bool,
 }
 
 impl Cells {
     /// Creates an array of default leaves.
     pub fn new(entries: usize) -> Self {
-        let mut cells = vec![[0; 2]; huge_capacity::<[u64; 2]>(entries / CELL)];
-        prefer_huge_pages(&mut cells);
-        cells.truncate(entries / CELL);
-        Self { cells }
+        Self { cells: vec![[0; 2]; entries / CELL], has_huge_pages: false }
+    }
+
+    /// Moves the cells to huge pages, once. Until then, only those pages take memory that have a cell with other leaves.
+    pub fn move_to_huge_pages(&mut self) {
+        if std::mem::replace(&mut self.has_huge_pages, true) {
+            return;
+        }
+        let len = self.cells.len();
+        move_to_huge_pages(&mut self.cells, len);
     }
 
     /// The number of entries.
@@ -207,6 +214,18 @@ mod tests {
         assert_eq!(block.as_block(), Some(0x7fff_ffff));
         assert!(block.is_block() && !leaf.is_block());
         assert_eq!(Leaf::route(0, 0), Leaf::DEFAULT);
+    }
+
+    #[test]
+    fn cells_move_once() {
+        let mut cells = Cells::new(1 << 20);
+        let mut arena = Arena::default();
+        cells.paint(&mut arena, 70..80, |_| Leaf::route(1, 1));
+        cells.move_to_huge_pages();
+        let at = cells.cells.as_ptr();
+        cells.move_to_huge_pages();
+        assert_eq!((cells.cells.as_ptr(), cells.len()), (at, 1 << 20));
+        assert_eq!([69, 70, 79, 80].map(|i| cells.leaf(&arena, i).hop()), [0, 1, 1, 0]);
     }
 
     #[test]
