@@ -64,7 +64,7 @@ fn in_kernel(graph: &Graph, programs: &Programs) -> String {
         vec![["element", "class", "runs", "instructions", "packets go up, because"].map(String::from)];
     let row = |e: u32, runs: &str, instructions: Option<usize>, why: Option<&String>| {
         let name = graph.name(e as usize).to_string();
-        let class = graph.element(e as usize).map_or(String::new(), |x| x.class.clone());
+        let class = graph.element(e as usize).map_or(String::new(), |x| x.class.to_string());
         let instructions = instructions.map_or("-".to_string(), |n| n.to_string());
         [name, class, runs.to_string(), instructions, why.cloned().unwrap_or_default()]
     };

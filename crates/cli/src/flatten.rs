@@ -28,7 +28,7 @@ impl Listing {
     pub fn lines(self, flat: &Flat) -> Option<String> {
         let all: BTreeSet<String> = match self {
             Listing::Config => return None,
-            Listing::Classes => flat.elements.iter().map(|e| e.class.clone()).collect(),
+            Listing::Classes => flat.elements.iter().map(|e| e.class.to_string()).collect(),
             Listing::Names => flat.elements.iter().map(|e| e.name.clone()).collect(),
             Listing::Declarations => flat.elements.iter().map(|e| e.declaration()).collect(),
             Listing::Nothing => BTreeSet::new(),

@@ -50,7 +50,7 @@ impl Found {
 fn elements(router: &Router, pattern: &str) -> Result<(Vec<Found>, bool), String> {
     let shared = router.shared();
     let of_graph = shared.graph.flat.elements.iter().zip(0..);
-    let all = of_graph.map(|(e, n)| (Found::Element(n, e.name.clone()), e.class.clone()));
+    let all = of_graph.map(|(e, n)| (Found::Element(n, e.name.clone()), e.class.to_string()));
     let of_driver = shared.driver_elements().into_iter().map(|e| {
         let class = e.class.to_string();
         (Found::Driver(e), class)

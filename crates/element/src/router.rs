@@ -6,6 +6,7 @@ use crate::call_error::CallError;
 use crate::remote::Remote;
 use crate::run_loop::Core;
 use castanet_packet::{Batch, Packet};
+use castanet_spec::ClassName;
 use std::sync::Arc;
 
 /// The description of an element for messages and tools.
@@ -13,8 +14,8 @@ use std::sync::Arc;
 pub struct Info {
     /// The full name of the element.
     pub name: String,
-    /// The name of its class, as the configuration writes it. The elements of a class share the text.
-    pub class: Arc<str>,
+    /// The name of its class, as the configuration writes it.
+    pub class: ClassName,
     /// Its configuration string.
     pub config: String,
     /// Where the element is declared: `FILE:LINE`. Empty if this is not known.

@@ -162,7 +162,7 @@ impl<'a> Functions<'a> {
             let path = self.path(e);
             let class = path
                 .clone()
-                .unwrap_or_else(|| self.graph.element(e).map_or(String::new(), |x| x.class.clone()));
+                .unwrap_or_else(|| self.graph.element(e).map_or(String::new(), |x| x.class.to_string()));
             let inputs = kinds(self.graph.inputs(e), &|i| self.graph.input_kind(e, i));
             let outputs = kinds(self.graph.outputs(e), &|o| self.graph.output_kind(e, o));
             (class, path.is_some(), inputs, outputs)

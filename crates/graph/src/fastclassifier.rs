@@ -108,6 +108,7 @@ pub fn fastclassifier(graph: &Graph, trees: &Trees, existing: Definitions, optio
 
 /// Returns an element with another class and configuration string.
 fn replaced(element: &Element, class: String, config: String) -> Element {
+    let class = class.into();
     let mut end = element.span;
     end.start = end.end;
     Element { class, config, config_span: end, config_map: Vec::new(), ..element.clone() }
@@ -279,7 +280,7 @@ struct ClassNames {
 
 impl ClassNames {
     fn new(flat: &Flat, existing: &Definitions) -> ClassNames {
-        let classes = flat.elements.iter().map(|e| e.class.clone());
+        let classes = flat.elements.iter().map(|e| e.class.to_string());
         let by_text = existing.classes.iter().map(|(name, p)| (p.disassemble().join("\n"), name.clone()));
         ClassNames {
             by_text: by_text.collect(),

@@ -196,7 +196,7 @@ pub(crate) fn random_graph(random: &mut Random, classes: &[&str]) -> Graph {
     let n = 1 + random.below(6);
     let mut flat = Flat::default();
     for i in 0..n {
-        let class = classes[random.below(classes.len())].to_string();
+        let class = classes[random.below(classes.len())].into();
         flat.elements.push(Element {
             name: format!("e{i}"),
             class,

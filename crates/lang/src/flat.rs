@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The flat configuration: elements and connections after expansion of compounds.
 
+use crate::class_name::ClassName;
 use crate::source::{FileId, Span};
 use std::ops::Range;
 
@@ -51,7 +52,7 @@ pub struct Element {
     /// Full name, such as `two/s` or `Strip@3`.
     pub name: String,
     /// Class name as written; aliases are not resolved here.
-    pub class: String,
+    pub class: ClassName,
     /// Configuration string after variable substitution.
     pub config: String,
     /// The position of the declaration: the class or name in the text.

@@ -10,19 +10,18 @@ use std::sync::Arc;
 
 /// Returns the descriptions of all elements.
 pub(crate) fn infos(graph: &Graph, sources: &Sources) -> Arc<[Info]> {
-    let classes: Vec<Arc<str>> = graph.each_class(Arc::from);
-    let info = |(i, e): (usize, &Element)| {
+    let info = |e: &Element| {
         let (file, line) = sources.file_and_line(e.span);
         let mut place = String::with_capacity(file.len() + 8);
         // Writing to a string does not fail.
         let _ = write!(place, "{file}:{line}");
         Info {
             name: e.name.clone(),
-            class: graph.class_number(i).and_then(|c| classes.get(c)).cloned().unwrap_or_default(),
+            class: e.class.clone(),
             config: e.config.clone(),
             place,
             scope: e.scope().to_string(),
         }
     };
-    graph.flat.elements.iter().enumerate().map(info).collect()
+    graph.flat.elements.iter().map(info).collect()
 }

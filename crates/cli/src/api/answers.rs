@@ -71,7 +71,7 @@ pub fn router(api: &Api, call: &mut Call<'_>) -> Result<Value, Problem> {
 pub fn elements(_: &Api, call: &mut Call<'_>) -> Result<Value, Problem> {
     let graph = call.router.graph()?;
     let all = graph.flat.elements.iter();
-    let all = all.map(|e| json!({ "name": e.name, "class": e.class, "configuration": e.config }));
+    let all = all.map(|e| json!({ "name": e.name, "class": e.class.as_str(), "configuration": e.config }));
     Ok(json!({ "elements": all.collect::<Vec<_>>() }))
 }
 

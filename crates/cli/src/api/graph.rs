@@ -93,7 +93,7 @@ pub fn json(graph: &Graph, folded: &[String]) -> Value {
         .flat
         .elements
         .iter()
-        .map(|e| json!({ "name": e.name, "class": e.class, "configuration": e.config }));
+        .map(|e| json!({ "name": e.name, "class": e.class.as_str(), "configuration": e.config }));
     let end = |p: castanet_lang::PortRef| json!({ "element": graph.name(p.element), "port": p.port });
     let connections = graph.flat.connections.iter().map(|c| {
         let kind = graph.output_kind(c.from.element, c.from.port).to_string();

@@ -38,7 +38,7 @@ impl Edit {
             n += 1;
         };
         let span = self.flat.elements.get(beside).map(|e| e.span).unwrap_or_default();
-        let class = class.to_string();
+        let class = class.into();
         let (config_span, config_map, origin) = (span, Vec::new(), Vec::new());
         self.flat.elements.push(Element { name, class, config, span, config_span, config_map, origin });
         self.flat.elements.len() - 1

@@ -3,7 +3,7 @@
 
 use super::CLASS;
 use castanet_classify::definitions::{Definitions, PREFIX};
-use castanet_lang::{Connection, Element, Flat, PortRef};
+use castanet_lang::{ClassName, Connection, Element, Flat, PortRef};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Brings back the classifiers that [`fastclassifier`](super::fastclassifier) has replaced. `original` is the configuration from
@@ -48,7 +48,7 @@ pub fn restore(flat: &Flat, original: &Flat, definitions: &Definitions) -> Flat 
 
 /// Whether two configurations have the same elements and connections, in any order.
 fn is_same(a: &Flat, b: &Flat) -> bool {
-    let elements = |flat: &'_ Flat| -> HashSet<(String, String, String)> {
+    let elements = |flat: &'_ Flat| -> HashSet<(String, ClassName, String)> {
         flat.elements.iter().map(|e| (e.name.clone(), e.class.clone(), e.config.clone())).collect()
     };
     let connections = |flat: &Flat| -> HashSet<(String, usize, String, usize)> {

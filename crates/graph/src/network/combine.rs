@@ -336,7 +336,7 @@ fn build(components: &[Component], groups: &[Group], archive: Vec<(String, Vec<u
                 Some(Port {
                     router: component.name.clone(),
                     element: e.name.clone(),
-                    class: e.class.clone(),
+                    class: e.class.to_string(),
                     config: e.config.clone(),
                     place: (order == Order::Kept).then_some(place.1),
                 })

@@ -194,7 +194,7 @@ pub fn uncombine(flat: &Flat, name: &str) -> Result<Flat, UncombineError> {
                 let span = flat.elements.get(link).map(|e| e.span).unwrap_or_default();
                 let element = Element {
                     name: names.fresh(&p.element),
-                    class: p.class.clone(),
+                    class: p.class.as_str().into(),
                     config: p.config.clone(),
                     span,
                     config_span: span,

@@ -263,7 +263,7 @@ impl<'a> Report<'a> {
         let Some(element) = self.graph.element(e) else { return String::new() };
         match element.name.rsplit('/').next().and_then(|n| n.split_once('@')) {
             None => element.name.clone(),
-            Some(_) if element.config.trim().is_empty() => element.class.clone(),
+            Some(_) if element.config.trim().is_empty() => element.class.to_string(),
             Some(_) if element.config.len() <= 20 => format!("{}({})", element.class, element.config.trim()),
             Some(_) => format!("{}(...)", element.class),
         }

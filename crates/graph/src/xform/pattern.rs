@@ -4,7 +4,7 @@
 use super::config::{ConfigPattern, Variables};
 use super::net::Side;
 use castanet_lang::elaborate::Fragment;
-use castanet_lang::{Diagnostic, PortRef};
+use castanet_lang::{ClassName, Diagnostic, PortRef};
 use std::collections::BTreeMap;
 
 /// How a pattern uses a port of one of its elements.
@@ -22,7 +22,7 @@ pub(super) type PortUses = BTreeMap<usize, PortUse>;
 /// An element of a pattern.
 #[derive(Clone, Debug)]
 pub(super) struct PatternElement {
-    pub class: String,
+    pub class: ClassName,
     pub config: ConfigPattern,
     pub inputs: PortUses,
     pub outputs: PortUses,

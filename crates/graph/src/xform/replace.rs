@@ -6,7 +6,7 @@ use super::net::{ClassNumber, Link, Net, Node};
 use super::references::outer;
 use super::rule::{NewElement, Rule};
 use super::search::Match;
-use castanet_lang::{Element, PortRef};
+use castanet_lang::{ClassName, Element, PortRef};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -30,7 +30,7 @@ struct Draft {
     /// The scope in which it gets a name; none if it takes the name of the model.
     scope: Option<String>,
     base: String,
-    class_name: String,
+    class_name: ClassName,
     config: String,
 }
 
@@ -115,7 +115,7 @@ impl Planner<'_> {
                 class: *self.classes.get(number)?,
                 model,
                 scope: namesake.is_none().then(|| scope.to_string()),
-                base: new.name.clone().unwrap_or_else(|| new.class.clone()),
+                base: new.name.clone().unwrap_or_else(|| new.class.to_string()),
                 class_name: new.class.clone(),
                 config,
             })

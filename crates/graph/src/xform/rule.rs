@@ -4,7 +4,7 @@
 use super::config::{Variables, arguments};
 use super::pattern::Pattern;
 use castanet_lang::elaborate::{Fragment, variables_of};
-use castanet_lang::{Diagnostic, PortRef, nearest};
+use castanet_lang::{ClassName, Diagnostic, PortRef, nearest};
 use std::collections::{HashMap, HashSet};
 
 /// What follows the name of a pattern in the name of its replacement.
@@ -22,7 +22,7 @@ pub enum Direction {
 /// An element of a replacement.
 #[derive(Clone, Debug)]
 pub(super) struct NewElement {
-    pub class: String,
+    pub class: ClassName,
     /// The arguments of the configuration string, with variables.
     pub args: Vec<String>,
     /// The name that the replacement gives it; none for an anonymous element.

@@ -14,10 +14,12 @@ use super::tunnels::{Net, TUNNEL};
 use super::variables::{Budget, Env};
 use super::{Globals, Loaded, MAX_CONNECTIONS, MAX_ELEMENTS, MAX_TEXT, Options};
 use crate::args;
+use crate::class_name::ClassName;
 use crate::diagnostic::Diagnostic;
 use crate::flat::{Element, Flat, Origin};
 use crate::source::{Sources, Span};
 use crate::syntax::MAX_NESTING;
+use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -30,6 +32,8 @@ struct Expander<'a, 'c, 'r> {
     classes: &'c [Definition<'a>],
     report: &'r mut Report,
     flat: Flat,
+    /// The names of classes that elements have so far.
+    class_names: FxHashMap<&'a str, ClassName>,
     net: Net,
     budget: Budget,
     /// The number of compounds that may still be expanded.
@@ -85,6 +89,7 @@ impl<'a, 'c, 'r> Expander<'a, 'c, 'r> {
             classes,
             report,
             flat: Flat::default(),
+            class_names: FxHashMap::default(),
             net: Net::default(),
             budget: Budget { left: MAX_TEXT, cycle: false, spent: false },
             compounds: MAX_ELEMENTS,
@@ -248,9 +253,10 @@ impl<'a, 'c, 'r> Expander<'a, 'c, 'r> {
             self.stop(&format!("more than {MAX_ELEMENTS} elements"), decl.span, &at.origin);
         }
         let node = self.net.node(self.flat.elements.len());
+        let class = self.class_names.entry(class).or_insert_with(|| class.into()).clone();
         self.flat.elements.push(Element {
             name,
-            class: class.to_string(),
+            class,
             config,
             span: decl.span,
             config_span,

@@ -126,7 +126,7 @@ impl Expander<'_, '_, '_> {
         let node = self.net.node(self.flat.elements.len());
         self.flat.elements.push(Element {
             name: String::new(),
-            class: String::new(),
+            class: "".into(),
             config: String::new(),
             span,
             config_span: span,
