@@ -5,6 +5,7 @@ use crate::cx::Cx;
 use crate::error::ElementError;
 use crate::gauge::Gauge;
 use crate::notify::{Note, Room, Signal};
+use crate::place::Place;
 use crate::random::{Random, Secret, Seed};
 use crate::remote::Remote;
 use crate::run_loop::Core;
@@ -349,8 +350,8 @@ impl InitCx<'_> {
     pub fn name(&self) -> &str {
         self.core.name(self.me)
     }
-    /// Where the element is declared: `FILE:LINE`. Empty if this is not known.
-    pub fn place(&self) -> &str {
+    /// Where the element is declared.
+    pub fn place(&self) -> Place {
         self.core.place(self.me)
     }
     /// How messages name the element: `name :: Class`.

@@ -3,6 +3,7 @@
 //! the listeners that receive messages.
 
 use crate::call_error::CallError;
+use crate::place::Place;
 use crate::remote::Remote;
 use crate::run_loop::Core;
 use castanet_packet::{Batch, Packet};
@@ -18,8 +19,8 @@ pub struct Info {
     pub class: ClassName,
     /// Its configuration string.
     pub config: String,
-    /// Where the element is declared: `FILE:LINE`. Empty if this is not known.
-    pub place: String,
+    /// Where the element is declared.
+    pub place: Place,
     /// The scope prefix of the element's name.
     pub scope: String,
 }

@@ -7,12 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Prints a warning that state of the old router is lost.
 pub(crate) fn warn(warning: &str, cx: &mut Cx<'_>) {
-    let place = cx.info().map_or(String::new(), |i| i.place.clone());
-    let place = if place.is_empty() { place } else { format!("{place}: ") };
-    cx.message(&format!(
-        "{place}While hot-swapping state into '{}':\n  warning: {warning}",
-        cx.declaration()
-    ));
+    let at = cx.info().map_or(String::new(), |i| i.place.heading());
+    cx.message(&format!("{at}While hot-swapping state into '{}':\n  warning: {warning}", cx.declaration()));
 }
 
 /// Returns a path that is the same for all names of a file, to be used as a key. The file need not exist.

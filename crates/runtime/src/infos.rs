@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The descriptions of elements, for messages and tools.
 
-use castanet_element::Info;
+use castanet_element::{Info, Place};
 use castanet_graph::Graph;
 use castanet_lang::Sources;
 use castanet_lang::flat::Element;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// Returns the descriptions of all elements.
 pub(crate) fn infos(graph: &Graph, sources: &Sources) -> Arc<[Info]> {
+    // The name of the last element's file. Most elements are in the same file as the one before.
+    let mut last: Arc<str> = Arc::default();
     let info = |e: &Element| {
         let (file, line) = sources.file_and_line(e.span);
-        let mut place = String::with_capacity(file.len() + 8);
-        // Writing to a string does not fail.
-        let _ = write!(place, "{file}:{line}");
+        if *last != *file {
+            last = file.into();
+        }
         Info {
             name: e.name.clone(),
             class: e.class.clone(),
             config: e.config.clone(),
-            place,
+            place: Place::new(last.clone(), line),
             scope: e.scope().to_string(),
         }
     };

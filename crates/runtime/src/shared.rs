@@ -187,9 +187,9 @@ impl Shared {
     /// Returns how messages name an element: name, class, and place of declaration.
     pub(crate) fn declared_at(&self, element: u32) -> String {
         let declaration = self.graph.declaration(element as usize);
-        match self.info.get(element as usize).map_or("", |i| i.place.as_str()) {
-            "" => declaration,
-            place => format!("{declaration} ({place})"),
+        match self.info.get(element as usize).map(|i| &i.place).filter(|p| p.is_known()) {
+            Some(place) => format!("{declaration} ({place})"),
+            None => declaration,
         }
     }
     /// Returns the number of the element with this name, for handler calls.

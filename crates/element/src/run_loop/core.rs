@@ -5,6 +5,7 @@ use super::accounts::Entry;
 use crate::class::Turn;
 use crate::clock::Clock;
 use crate::notify::{Note, Notes, Signal};
+use crate::place::Place;
 use crate::router::{Info, Messages};
 use crate::watch::Watches;
 use castanet_kernel::order::Ticket;
@@ -383,9 +384,9 @@ impl Core {
     pub fn name(&self, element: u32) -> &str {
         self.info.get(element as usize).map_or("", |i| &i.name)
     }
-    /// Where an element is declared: `FILE:LINE`. Empty if this is not known.
-    pub fn place(&self, element: u32) -> &str {
-        self.info.get(element as usize).map_or("", |i| &i.place)
+    /// Where an element is declared.
+    pub fn place(&self, element: u32) -> Place {
+        self.info.get(element as usize).map(|i| i.place.clone()).unwrap_or_default()
     }
     /// How messages name an element: `name :: Class`.
     pub fn declaration(&self, element: u32) -> String {

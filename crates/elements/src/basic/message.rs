@@ -54,8 +54,7 @@ impl Build for Message {
 impl Lifecycle for Message {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if self.shown {
-            let (place, name) = (cx.place(), cx.name());
-            let at = if place.is_empty() { String::new() } else { format!("{place}: ") };
+            let (at, name) = (cx.place().heading(), cx.name());
             let text = format!("{at}While configuring '{name} :: Message':\n  {}", self.args.message);
             cx.message(&text);
         }
