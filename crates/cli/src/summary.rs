@@ -82,7 +82,7 @@ impl Summary {
                 v.trim().parse::<u64>().ok().filter(|&n| n > 0)
             };
             if spec.name == "ICMPError" {
-                let config = graph.element(e as usize).map_or("", |e| e.config.as_str());
+                let config = graph.config(e as usize);
                 let kind = config.split(',').nth(1).unwrap_or("").trim().to_string();
                 if let Some(n) = number("sent") {
                     *errors.entry(kind).or_default() += n;

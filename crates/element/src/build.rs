@@ -8,6 +8,7 @@ use crate::notify::{Note, Room, Signal};
 use crate::place::Place;
 use crate::random::{Random, Secret, Seed};
 use crate::remote::Remote;
+use crate::router::Info;
 use crate::run_loop::Core;
 use crate::run_loop::Internals as _;
 use crate::watch::{Interest, Watch};
@@ -364,7 +365,7 @@ impl InitCx<'_> {
     }
     /// Calls `f` with the context for parsing arguments. `f` has the rights of the configuration.
     pub fn with_args<R>(&mut self, f: impl FnOnce(&ArgCx<'_>) -> R) -> R {
-        let scope = self.core.info.get(self.me as usize).map_or("", |i| &i.scope);
+        let scope = self.core.info.get(self.me as usize).map_or("", Info::scope);
         f(&ArgCx { scope, names: &self.core.names, origin: self.core.home })
     }
     /// Calls `f` with the run-time context of the element. This context has no access to the rest of the router.

@@ -115,7 +115,7 @@ impl Cx<'_> {
     }
     /// Calls `f` with the context for parsing handler values.
     pub fn with_args<R>(&self, f: impl FnOnce(&ArgCx<'_>) -> R) -> R {
-        let scope = self.core.info.get(self.out.range.me as usize).map_or("", |i| &i.scope);
+        let scope = self.core.info.get(self.out.range.me as usize).map_or("", Info::scope);
         f(&ArgCx { scope, names: &self.core.names, origin: self.core.caller.origin })
     }
 

@@ -212,8 +212,7 @@ impl<T: Build> Kit<T> {
         };
         texts.extend(cx.warnings.iter().map(|w| w.message.clone()));
         let outside = Arc::new(Outside::default());
-        let info =
-            Info { name: "e".into(), class: T::SPEC.name.into(), config: config.into(), ..Info::default() };
+        let info = Info { name: "e".into(), class: T::SPEC.name.into(), ..Info::default() };
         let clock = Clock::simulated(1_000_000_000_000);
         let mut core =
             Core::new([info].into(), Arc::new(names), Notes::new(2 + inputs), outside.clone(), clock);

@@ -7,7 +7,7 @@ use crate::place::Place;
 use crate::remote::Remote;
 use crate::run_loop::Core;
 use castanet_packet::{Batch, Packet};
-use castanet_spec::ClassName;
+use castanet_spec::{ClassName, scope_of};
 use std::sync::Arc;
 
 /// The description of an element for messages and tools.
@@ -17,12 +17,15 @@ pub struct Info {
     pub name: String,
     /// The name of its class, as the configuration writes it.
     pub class: ClassName,
-    /// Its configuration string.
-    pub config: String,
     /// Where the element is declared.
     pub place: Place,
+}
+
+impl Info {
     /// The scope prefix of the element's name.
-    pub scope: String,
+    pub fn scope(&self) -> &str {
+        scope_of(&self.name)
+    }
 }
 
 /// The connection of one worker to other workers, to the driver, and to the listeners that receive messages.

@@ -124,6 +124,10 @@ impl Graph {
     pub fn name(&self, e: usize) -> &str {
         self.element(e).map_or("", |e| &e.name)
     }
+    /// The configuration string of an element; empty if there is no element with this index.
+    pub fn config(&self, e: usize) -> &str {
+        self.element(e).map_or("", |e| &e.config)
+    }
     /// The number of inputs of an element: one more than the highest connected input, and at least the minimum
     /// of its class.
     pub fn inputs(&self, e: usize) -> usize {

@@ -88,14 +88,19 @@ impl Element {
             _ => self.config_span,
         }
     }
-    /// The name prefix of the element's scope, with its `/`: `two/` for `two/s`, empty at the top level.
+    /// The name prefix of the element's scope ([`scope_of`]).
     pub fn scope(&self) -> &str {
-        self.name.rfind('/').map_or("", |i| self.name.get(..=i).unwrap_or(""))
+        scope_of(&self.name)
     }
     /// The element as messages show it: `name :: Class`.
     pub fn declaration(&self) -> String {
         format!("{} :: {}", self.name, self.class)
     }
+}
+
+/// The prefix of the scope that a full name lies in, with its `/`: `two/` for `two/s`, empty at the top level.
+pub fn scope_of(name: &str) -> &str {
+    name.rfind('/').and_then(|i| name.get(..=i)).unwrap_or("")
 }
 
 /// A configuration without compounds, the result of elaboration.

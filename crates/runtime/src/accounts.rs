@@ -29,7 +29,7 @@ impl Account {
         let mut account = Account {
             element: info.name,
             class: info.class.to_string(),
-            config: info.config,
+            config: shared.graph.config(element as usize).to_string(),
             ledger_role: spec.map_or(LedgerRole::empty(), |s| s.ledger_role),
             held: held_by(shared, element, held),
             ..Account::default()

@@ -165,7 +165,7 @@ impl Shared {
     /// Returns the configuration string of an element, after live reconfigurations.
     fn element_config(&self, e: usize) -> String {
         let changed = u32::try_from(e).ok().and_then(|e| self.build_state.config(e));
-        changed.or_else(|| Some(self.info.get(e)?.config.clone())).unwrap_or_default()
+        changed.unwrap_or_else(|| self.graph.config(e).to_string())
     }
     /// Returns the value of the handler `home_thread`, normally the worker that runs the element's task.
     ///

@@ -16,13 +16,7 @@ pub(crate) fn infos(graph: &Graph, sources: &Sources) -> Arc<[Info]> {
         if *last != *file {
             last = file.into();
         }
-        Info {
-            name: e.name.clone(),
-            class: e.class.clone(),
-            config: e.config.clone(),
-            place: Place::new(last.clone(), line),
-            scope: e.scope().to_string(),
-        }
+        Info { name: e.name.clone(), class: e.class.clone(), place: Place::new(last.clone(), line) }
     };
     graph.flat.elements.iter().map(info).collect()
 }

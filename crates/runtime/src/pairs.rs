@@ -109,7 +109,7 @@ impl<'a> Side<'a> {
         Side { graph, kinds, twins: vec![None; graph.len()] }
     }
     fn config(&self, e: usize) -> &str {
-        self.graph.element(e).map_or("", |x| x.config.as_str())
+        self.graph.config(e)
     }
     fn open(&self, e: usize) -> Option<&ElementKind> {
         let kind = self.kinds.get(e)?.as_ref()?;

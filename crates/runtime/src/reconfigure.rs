@@ -42,8 +42,9 @@ impl Shared {
         if !spec.config_follows {
             return;
         }
-        let before = self.build_state.config(element).unwrap_or_else(|| info.config.clone());
-        let cx = ArgCx { scope: &info.scope, names: &self.names, origin: core.origin() };
+        let original = || self.graph.config(element as usize).to_string();
+        let before = self.build_state.config(element).unwrap_or_else(original);
+        let cx = ArgCx { scope: info.scope(), names: &self.names, origin: core.origin() };
         if let Some(text) = with_value(&before, spec.args, cx, handler, value.trim()) {
             self.build_state.set_config(element, &text);
         }

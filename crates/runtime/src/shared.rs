@@ -61,7 +61,7 @@ pub(crate) trait Supervisor: Remote {
 pub struct Shared {
     /// The checked graph of the configuration.
     pub graph: Graph,
-    /// The name, class, configuration string, place of declaration and scope of each element.
+    /// The name, class and place of declaration of each element.
     pub info: Arc<[Info]>,
     /// The names that the configuration defines: addresses, ports, annotations, elements.
     pub names: Arc<Names>,

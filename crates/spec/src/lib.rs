@@ -27,7 +27,7 @@ pub mod value;
 pub use alignment::AlignmentCode;
 pub use anno::{Anno1, Anno2, Anno4};
 pub use arg::{ArgCx, ArgError, ArgKind, ArgSpec, Args, Given, NoArgs, Parser, within};
-pub use castanet_lang::{ClassName, ClassNames, bytes};
+pub use castanet_lang::{ClassName, ClassNames, bytes, flat::scope_of};
 pub use class::{
     Capability, ClassSpec, ClassSpecs, Depends, Effects, HostUse, LedgerRole, Offload, Reconfigure, Workers,
 };

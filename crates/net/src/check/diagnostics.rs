@@ -74,7 +74,7 @@ impl Writer<'_> {
 
     /// Returns the route in words: `route '10.0.0.0/8 10.0.0.1 2' of 'A/routes'`.
     fn words(&self, e: usize, route: &Route) -> String {
-        let config = self.graph.element(e).map_or("", |x| x.config.as_str());
+        let config = self.graph.config(e);
         let written = config.get(route.range.clone()).unwrap_or("");
         let written: Vec<&str> = written.split_whitespace().collect();
         format!("route '{}' of '{}'", written.join(" "), self.graph.name(e))

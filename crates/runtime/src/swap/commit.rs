@@ -164,7 +164,7 @@ fn reopened(old: &Shared, new: &Shared, moves: &Moves) -> HashSet<u32> {
     let opened: HashSet<&str> = new.held.keys().flat_map(paths).collect();
     let named = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        new.info.iter().any(|i| i.config.contains(name))
+        new.graph.flat.elements.iter().any(|e| e.config.contains(name))
     };
     let held = old.held.iter().filter(|(key, _)| paths(key).any(|p| opened.contains(p) || named(p)));
     let given: HashSet<u32> = moves.over.iter().map(|m| m.0).collect();

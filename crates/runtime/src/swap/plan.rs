@@ -105,7 +105,7 @@ impl Plan {
             if former != name {
                 plan.renumbered.push((element.declaration(), former.to_string()));
             }
-            let config = old.graph.element(before as usize).map_or("", |x| x.config.as_str());
+            let config = old.graph.config(before as usize);
             if config == element.config {
                 plan.kept += 1;
             } else {
@@ -170,7 +170,7 @@ fn unpaired(old: &Graph, new: &Graph, gone: &[usize], pairs: &Pairs) -> Vec<Stri
 }
 
 fn declaration(graph: &Graph, e: usize) -> String {
-    let config = graph.element(e).map_or("", |x| x.config.as_str());
+    let config = graph.config(e);
     match config {
         "" => graph.declaration(e),
         c => format!("{}({c})", graph.declaration(e)),

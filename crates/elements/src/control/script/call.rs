@@ -105,7 +105,7 @@ impl Machine {
             return Ok(if self.own(handler).is_some() { Callee::Own } else { Callee::Global });
         }
         let me = cx.me();
-        let scope = cx.info().map_or("", |i| i.scope.as_str());
+        let scope = cx.info().map_or("", |i| i.scope());
         let found = cx.names().element(scope, element).and_then(|e| u32::try_from(e).ok());
         match found {
             Some(e) if e == me && (self.own(handler).is_some() || self.kind == ScriptType::Proxy) => {
