@@ -19,19 +19,24 @@ enum Role {
 }
 
 /// An element in a connection list, after its name is resolved.
-struct Operand<'a> {
+struct Operand<'s> {
     /// The node of the element; `None` if the name could not be resolved. In that case, an error has been reported.
     node: Option<usize>,
     role: Role,
-    inputs: PortList<'a>,
-    outputs: PortList<'a>,
+    inputs: PortList<'s>,
+    outputs: PortList<'s>,
     span: Span,
 }
 
 impl<'a> Scopes<'a, '_> {
     /// Resolves a declaration or a chain. `unfinished` is the position of the previous chain; `None` if there is no
     /// previous chain, or if that chain ended in `output`.
-    pub fn connection(&mut self, scope: &mut Scope<'a>, c: &'a Connection, unfinished: &mut Option<Span>) {
+    pub fn connection<'s>(
+        &mut self,
+        scope: &mut Scope<'a, 's>,
+        c: &'s Connection,
+        unfinished: &mut Option<Span>,
+    ) {
         if let ([list], []) = (c.lists.as_slice(), c.links.as_slice())
             && self.declaration_of_many(scope, list)
         {
@@ -53,7 +58,7 @@ impl<'a> Scopes<'a, '_> {
             }
         }
         // The operands of two neighbouring lists. The vectors are used again for each link.
-        let (mut left, mut right): (Vec<Operand<'a>>, Vec<Operand<'a>>) = (Vec::new(), Vec::new());
+        let (mut left, mut right): (Vec<Operand<'s>>, Vec<Operand<'s>>) = (Vec::new(), Vec::new());
         for (i, list) in c.lists.iter().enumerate() {
             right.clear();
             right.extend(list.iter().map(|e| self.operand(scope, e, i == 0)));
@@ -70,7 +75,7 @@ impl<'a> Scopes<'a, '_> {
         }
     }
     /// Resolves `a, b, c :: Class(config)`, which declares all names with the same class.
-    fn declaration_of_many(&mut self, scope: &mut Scope<'a>, list: &'a [Elem]) -> bool {
+    fn declaration_of_many(&mut self, scope: &mut Scope<'a, '_>, list: &[Elem]) -> bool {
         let Some((last, bare)) = list.split_last() else { return false };
         let Core::Name { name: last_name, class: Some(written) } = &last.core else { return false };
         let is_bare = |e: &Elem| {
@@ -107,7 +112,7 @@ impl<'a> Scopes<'a, '_> {
         }
     }
 
-    fn operand(&mut self, scope: &mut Scope<'a>, elem: &'a Elem, first: bool) -> Operand<'a> {
+    fn operand<'s>(&mut self, scope: &mut Scope<'a, 's>, elem: &'s Elem, first: bool) -> Operand<'s> {
         let mut implied = (0, 0);
         let mut role = Role::Element;
         let node = match &elem.core {
@@ -174,7 +179,7 @@ impl<'a> Scopes<'a, '_> {
             });
         }
     }
-    fn pseudo(&self, scope: &Scope<'a>, name: Span) -> Option<(usize, Role)> {
+    fn pseudo(&self, scope: &Scope<'_, '_>, name: Span) -> Option<(usize, Role)> {
         let ports = scope.ports.last()?;
         match self.text(name) {
             "input" => Some((ports.0, Role::Input)),
@@ -183,7 +188,7 @@ impl<'a> Scopes<'a, '_> {
         }
     }
     /// Resolves a name without a class: first as an element, then as a class, else reports an error.
-    fn bare_name(&mut self, scope: &mut Scope<'a>, span: Span, elem: &Elem) -> Option<usize> {
+    fn bare_name(&mut self, scope: &mut Scope<'a, '_>, span: Span, elem: &Elem) -> Option<usize> {
         let name = self.text(span);
         if let Some(known) = scope.names.get(name) {
             let (node, guessed) = (known.node, known.guessed);
@@ -220,7 +225,7 @@ impl<'a> Scopes<'a, '_> {
     }
     fn declare(
         &mut self,
-        scope: &mut Scope<'a>,
+        scope: &mut Scope<'a, '_>,
         span: Span,
         class: Option<Class<'a>>,
         at: Span,
@@ -261,9 +266,9 @@ impl<'a> Scopes<'a, '_> {
     /// Connects the outputs of one list to the inputs of the next.
     fn link(
         &mut self,
-        scope: &mut Scope<'a>,
-        left: &[Operand<'a>],
-        right: &[Operand<'a>],
+        scope: &mut Scope<'a, '_>,
+        left: &[Operand<'_>],
+        right: &[Operand<'_>],
         fat: bool,
         arrow: Span,
     ) {
@@ -279,12 +284,12 @@ impl<'a> Scopes<'a, '_> {
             self.push_links(scope, &[end(scope, l, p, 1)], &[end(scope, r, q, 0)], arrow);
             return;
         }
-        let fixed = |side: &mut dyn Iterator<Item = PortList<'a>>| {
+        let fixed = |side: &mut dyn Iterator<Item = PortList<'_>>| {
             side.map(PortList::fixed).fold(0, usize::saturating_add)
         };
         let (mut n, mut m) =
             (fixed(&mut left.iter().map(|p| p.outputs)), fixed(&mut right.iter().map(|p| p.inputs)));
-        let is_open = |l: &PortList<'a>| l.open().is_some();
+        let is_open = |l: &PortList<'_>| l.open().is_some();
         let open = left.iter().filter(|p| is_open(&p.outputs)).count()
             + right.iter().filter(|p| is_open(&p.inputs)).count();
         if open > 1 {
@@ -294,11 +299,11 @@ impl<'a> Scopes<'a, '_> {
             return;
         }
         // A list of a single element without port numbers takes as many ports as the other side has.
-        let follows = |side: &[Operand<'a>], list: fn(&Operand<'a>) -> PortList<'a>, other: usize| match side
-        {
-            [p] => fat && open == 0 && other > 1 && !list(p).given(),
-            _ => false,
-        };
+        let follows =
+            |side: &[Operand<'_>], list: for<'s> fn(&Operand<'s>) -> PortList<'s>, other: usize| match side {
+                [p] => fat && open == 0 && other > 1 && !list(p).given(),
+                _ => false,
+            };
         let left_follows = follows(left, |p| p.outputs, m);
         let right_follows = !left_follows && follows(right, |p| p.inputs, n);
         let (mut more_left, mut more_right) = (0, 0);
@@ -352,7 +357,7 @@ impl<'a> Scopes<'a, '_> {
     }
     /// Connects two lists of ends one to one. If one side has a single end, it is connected to all ends of the
     /// other.
-    fn push_links(&mut self, scope: &mut Scope<'a>, outs: &[End], ins: &[End], arrow: Span) {
+    fn push_links(&mut self, scope: &mut Scope<'a, '_>, outs: &[End], ins: &[End], arrow: Span) {
         let count = outs.len().max(ins.len());
         let Some(left) = self.connections_left.checked_sub(count) else { return self.too_many(arrow) };
         self.connections_left = left;
@@ -385,7 +390,7 @@ type End = (Option<usize>, usize, Span);
 
 /// The end for one port of an element. If the element is a group, `group` selects one of its two nodes: 0 for its
 /// `input`, 1 for its `output`.
-fn end(scope: &Scope<'_>, p: &Operand<'_>, port: usize, group: usize) -> End {
+fn end(scope: &Scope<'_, '_>, p: &Operand<'_>, port: usize, group: usize) -> End {
     let node = p.node.map(|n| match scope.body.nodes.get(n) {
         Some(Node::Group) if p.role == Role::Element => n + group,
         _ => n,

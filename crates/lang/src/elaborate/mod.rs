@@ -152,9 +152,11 @@ pub fn load_with(sources: &mut Sources, file: FileId, options: &Options<'_>, glo
     let mut scopes = scope::Scopes::new(sources, options, &mut report);
     let top = scopes.top(&files);
     let (classes, inner) = (scopes.classes, scopes.requirements);
+    // The statements of a large configuration take much memory, and from here on nothing reads them.
+    drop(files.statements);
     let mut loaded = expand::flatten(sources, options, globals, &classes, top, &mut report);
     loaded.flat.file = file;
-    let all = files.requirements.iter().cloned().chain(inner);
+    let all = files.requirements.into_iter().chain(inner);
     let mut seen = HashSet::new();
     for (kind, name, span) in all {
         if seen.insert((kind.clone(), name.clone())) {

@@ -26,9 +26,9 @@ pub(super) struct Name {
     pub guessed: bool,
 }
 
-/// A scope while its statements are being resolved.
+/// A scope while its statements are being resolved. `'a` is the lifetime of the text, `'s` that of the statements.
 #[derive(Default)]
-pub(super) struct Scope<'a> {
+pub(super) struct Scope<'a, 's> {
     pub body: Body<'a>,
     pub names: FxHashMap<&'a str, Name>,
     /// Elements that still need a name: index, class label and preferred number.
@@ -36,23 +36,28 @@ pub(super) struct Scope<'a> {
     /// The `input` and `output` nodes of the enclosing compound and groups, innermost last.
     pub ports: Vec<(usize, usize)>,
     /// The statements of the scope, without those of nested compounds.
-    statements: &'a [Statement],
+    statements: &'s [Statement],
     /// The declarations of each name in `statements`, in the order of the text. Computed on first use.
     declared: Option<HashMap<&'a str, Vec<Span>>>,
 }
 
-impl<'a> Scope<'a> {
-    /// Reserves memory for the elements and links of statements, as if each list had one element of its own.
+impl<'a> Scope<'a, '_> {
+    /// Reserves memory for the names, elements and links of statements, as if each written element were one of its own, and
+    /// each link joined two ports.
     fn reserve(&mut self, statements: &[Statement]) {
-        let lists = statements.iter().map(|s| match s {
-            Statement::Connection(c) => c.lists.len(),
-            _ => 0,
-        });
-        let lists = lists.sum();
-        self.names.reserve(lists);
-        self.body.decls.reserve(lists);
-        self.body.nodes.reserve(lists);
-        self.body.links.reserve(lists);
+        let (mut names, mut elements, mut links) = (0, 0, 0);
+        for s in statements {
+            let Statement::Connection(c) = s else { continue };
+            links += c.links.len();
+            for elem in c.lists.iter().flat_map(|l| l.iter()) {
+                elements += 1;
+                names += usize::from(matches!(elem.core, Core::Name { class: Some(_), .. }));
+            }
+        }
+        self.names.reserve(names);
+        self.body.decls.reserve(elements);
+        self.body.nodes.reserve(elements);
+        self.body.links.reserve(links);
     }
     pub fn node(&mut self, node: Node) -> usize {
         self.body.nodes.push(node);
@@ -108,7 +113,7 @@ impl<'a> Scope<'a> {
 
 /// The names that statements declare, including those in groups, each with its positions in the order of the
 /// text.
-fn declarations<'a>(sources: &'a Sources, statements: &'a [Statement]) -> HashMap<&'a str, Vec<Span>> {
+fn declarations<'a>(sources: &'a Sources, statements: &[Statement]) -> HashMap<&'a str, Vec<Span>> {
     let mut all: HashMap<&'a str, Vec<Span>> = HashMap::new();
     let mut open = vec![statements];
     while let Some(statements) = open.pop() {
@@ -170,14 +175,19 @@ impl<'a, 'r> Scopes<'a, 'r> {
         self.sources.snippet(span)
     }
     /// Resolves the file scope.
-    pub fn top(&mut self, files: &'a Files) -> Body<'a> {
+    pub fn top(&mut self, files: &Files) -> Body<'a> {
         let mut scope = Scope::default();
         self.statements(&mut scope, &files.statements, true);
         scope.name_anonymous();
         scope.body.classes = 0..self.classes.len();
         scope.body
     }
-    pub fn statements(&mut self, scope: &mut Scope<'a>, statements: &'a [Statement], file_scope: bool) {
+    pub fn statements<'s>(
+        &mut self,
+        scope: &mut Scope<'a, 's>,
+        statements: &'s [Statement],
+        file_scope: bool,
+    ) {
         if scope.statements.is_empty() {
             scope.statements = statements;
             scope.reserve(statements);
@@ -239,7 +249,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
         (counts, gaps)
     }
 
-    fn params(&mut self, body: &mut Body<'a>, params: &'a [Param]) {
+    fn params(&mut self, body: &mut Body<'a>, params: &[Param]) {
         let (mut rank, mut seen) = (0, HashMap::new());
         for p in params {
             let keyword = p.keyword.map(|k| self.text(k));
@@ -269,7 +279,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
             self.report.push(d.label("first defined here", first));
         }
     }
-    fn define(&mut self, body: &mut Body<'a>, d: &'a Args) {
+    fn define(&mut self, body: &mut Body<'a>, d: &Args) {
         let Some(config) = d.config else { return };
         let text = self.text(config);
         for range in args::split(text) {

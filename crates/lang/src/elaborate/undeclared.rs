@@ -12,7 +12,7 @@ impl<'a> Scopes<'a, '_> {
     /// Reports an undeclared name and adds an element in its place.
     pub(super) fn undeclared(
         &mut self,
-        scope: &mut Scope<'a>,
+        scope: &mut Scope<'a, '_>,
         name: &'a str,
         span: Span,
         elem: &Elem,
@@ -55,7 +55,7 @@ impl<'a> Scopes<'a, '_> {
     }
     /// Adds an element of unknown class for an undeclared name that has been reported, so that further checks see the
     /// connections of this element.
-    fn guess(&mut self, scope: &mut Scope<'a>, name: &'a str, span: Span, elem: &Elem) -> Option<usize> {
+    fn guess(&mut self, scope: &mut Scope<'a, '_>, name: &'a str, span: Span, elem: &Elem) -> Option<usize> {
         let node =
             scope.element(Some(name), name, Class::Plain(name), (span, elem.config), self.classes.len());
         scope.names.insert(name, Name { node: Some(node), span, guessed: true });

@@ -48,7 +48,7 @@ impl<'a> Scopes<'a, '_> {
     }
     /// Resolves a written class. An unknown class is reported, and treated as if it were defined outside the
     /// configuration.
-    pub fn class(&mut self, class: &'a ast::Class, depth_of: &'a str) -> Option<Class<'a>> {
+    pub fn class(&mut self, class: &ast::Class, depth_of: &'a str) -> Option<Class<'a>> {
         match class {
             ast::Class::Missing => None,
             ast::Class::Compound(c) => Some(self.compound(c, depth_of, c.span)),
@@ -96,7 +96,7 @@ impl<'a> Scopes<'a, '_> {
         }
         missing
     }
-    pub(super) fn element_class(&mut self, c: &'a ast::ElementClass) {
+    pub(super) fn element_class(&mut self, c: &ast::ElementClass) {
         let name = self.text(c.name);
         self.use_as_class(name, c.name);
         let class = match &c.class {
@@ -113,7 +113,7 @@ impl<'a> Scopes<'a, '_> {
         }
     }
     /// Resolves a compound; `name` is empty for an anonymous compound.
-    pub fn compound(&mut self, c: &'a Compound, name: &'a str, span: Span) -> Class<'a> {
+    pub fn compound(&mut self, c: &Compound, name: &'a str, span: Span) -> Class<'a> {
         let mut extends = None;
         if let Some(dots) = c.extends {
             extends = if name.is_empty() { None } else { self.find_class(name) };
@@ -133,7 +133,7 @@ impl<'a> Scopes<'a, '_> {
         self.classes.push(Definition { name, span, depth, alternatives, extends });
         Class::Defined(self.classes.len() - 1)
     }
-    fn alternative(&mut self, a: &'a ast::Alternative, name: &str) -> Body<'a> {
+    fn alternative(&mut self, a: &ast::Alternative, name: &str) -> Body<'a> {
         self.lexical.push(FxHashMap::default());
         let first = self.classes.len();
         let mut scope = Scope::default();
