@@ -28,9 +28,9 @@ impl Calls {
         let pull_input = |q: usize| points.side(q) == Side::Input && graph.kind(q) == PortKind::Pull;
         let mut edges = Vec::with_capacity(points.len());
         for p in 0..points.len() {
-            let forward = points.forward.row(p).iter().copied();
+            let forward = points.forward.indices(p);
             let forward = forward.filter(|&q| points.side(q) == Side::Hub || push_output(q)).map(|q| (p, q));
-            let backward = points.backward.row(p).iter().copied();
+            let backward = points.backward.indices(p);
             let backward = backward.filter(|&q| points.side(q) == Side::Hub || pull_input(q));
             // The second copies of the hubs, for pulls on their way upstream, have the numbers after all points.
             let up = |q: usize| if points.side(q) == Side::Hub { q + hubs } else { q };
@@ -54,7 +54,7 @@ impl Calls {
         }
         let mut owner: Vec<_> = (0..points.len()).map(|p| points.owner(p)).collect();
         owner.extend((points.hub_start()..points.len()).map(|p| points.owner(p)));
-        Calls { next: Csr::new(owner.len(), &edges), owner, points: points.hub_start() }
+        Calls { next: Csr::new(owner.len(), edges.iter().copied()), owner, points: points.hub_start() }
     }
 
     /// The number of states of the call graph.

@@ -301,7 +301,7 @@ fn reused(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
             continue;
         }
         let mut connections =
-            graph.peer_connections.row(point).iter().filter_map(|&c| graph.flat.connections.get(c));
+            graph.peer_connections.indices(point).filter_map(|c| graph.flat.connections.get(c));
         let Some(first) = connections.next() else { continue };
         for other in connections {
             let d = graph.declaration(e);

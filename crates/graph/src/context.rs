@@ -109,7 +109,7 @@ impl Graph {
             } else {
                 let inside =
                     if way == Direction::Down { &self.points.forward } else { &self.points.backward };
-                stack.extend(inside.row(point).iter().copied().filter(|&p| seen.set(p, ()).is_none()));
+                stack.extend(inside.indices(point).filter(|&p| seen.set(p, ()).is_none()));
             }
         }
         found.sort_unstable();
@@ -180,7 +180,7 @@ impl Graph {
         let mut inputs = Vec::new();
         let mut stack = vec![output];
         while let Some(point) = stack.pop() {
-            for &p in self.points.backward.row(point) {
+            for p in self.points.backward.indices(point) {
                 if self.points.side(p) == Side::Hub { stack.push(p) } else { inputs.push(p) }
             }
         }

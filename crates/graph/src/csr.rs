@@ -9,7 +9,7 @@ thread_local! {
 }
 
 /// The items of each row, in insertion order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Csr<T> {
     /// The index of the first item of each row, and the number of all items. INVARIANT: the limits on connections and ports
     /// keep this number far below 2^32.
@@ -19,9 +19,10 @@ pub(crate) struct Csr<T> {
 
 impl<T: Copy> Csr<T> {
     /// Groups (row, item) pairs by row. Pairs whose row is not below `rows` are dropped.
-    pub(crate) fn new(rows: usize, pairs: &[(usize, T)]) -> Csr<T> {
+    pub(crate) fn new(rows: usize, pairs: impl Iterator<Item = (usize, T)> + Clone) -> Csr<T> {
+        let pairs = pairs.filter(|p| p.0 < rows);
         let mut start = vec![0u32; rows + 1];
-        for &(row, _) in pairs.iter().filter(|p| p.0 < rows) {
+        for (row, _) in pairs.clone() {
             start[row + 1] += 1;
         }
         for row in 0..rows {
@@ -29,8 +30,8 @@ impl<T: Copy> Csr<T> {
         }
         let mut next = start.clone();
         // All items are overwritten.
-        let mut items = pairs.first().map_or(Vec::new(), |p| vec![p.1; start[rows] as usize]);
-        for &(row, item) in pairs.iter().filter(|p| p.0 < rows) {
+        let mut items = pairs.clone().next().map_or(Vec::new(), |p| vec![p.1; start[rows] as usize]);
+        for (row, item) in pairs {
             items[next[row] as usize] = item;
             next[row] += 1;
         }
@@ -69,6 +70,14 @@ impl<T: Copy> Csr<T> {
     }
 }
 
+impl Csr<u32> {
+    /// The items of a row, as indices.
+    #[inline]
+    pub(crate) fn indices(&self, row: usize) -> impl Iterator<Item = usize> + Clone + '_ {
+        self.row(row).iter().map(|&i| i as usize)
+    }
+}
+
 /// Counts a step in tests. Does nothing outside tests.
 #[inline(always)]
 fn count(_steps: usize) {
@@ -82,12 +91,12 @@ mod tests {
 
     #[test]
     fn rows_keep_the_order_of_their_items() {
-        let c = Csr::new(3, &[(2, 'a'), (0, 'b'), (2, 'c'), (7, 'x')]);
+        let c = Csr::new(3, [(2, 'a'), (0, 'b'), (2, 'c'), (7, 'x')].into_iter());
         assert_eq!(c.row(0), ['b']);
         assert_eq!(c.row(1), []);
         assert_eq!(c.row(2), ['a', 'c']);
         assert_eq!(c.row(3), []);
         assert_eq!(c.row(usize::MAX), []);
-        assert_eq!(Csr::<u8>::new(0, &[]).row(0), []);
+        assert_eq!(Csr::<u8>::new(0, std::iter::empty()).row(0), []);
     }
 }

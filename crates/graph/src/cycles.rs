@@ -67,7 +67,7 @@ impl Search<'_> {
             let step = if output {
                 self.graph.peer(point, index).map(|(q, c)| (q, Some(c)))
             } else {
-                self.graph.points.forward.item(point, index).map(|&q| (q, None))
+                self.graph.points.forward.item(point, index).map(|&q| (q as usize, None))
             };
             match step {
                 Some((q, connection)) => self.follow(q, connection),
@@ -90,9 +90,9 @@ impl Search<'_> {
             // The connection closes a cycle if an output that can be reached from this input is on the search stack.
             // `open` counts these outputs, even for inputs that the search has visited before. So the search can decide
             // here whether the connection is a back edge.
-            let hubs = self.graph.points.forward.row(point).iter();
+            let mut hubs = self.graph.points.forward.indices(point);
             let closes = self.open[point] > 0
-                || hubs.filter(|&&h| self.graph.points.side(h) == Side::Hub).any(|&h| self.open[h] > 0);
+                || hubs.any(|h| self.graph.points.side(h) == Side::Hub && self.open[h] > 0);
             if let (true, Some(back)) = (closes, self.back.get_mut(c)) {
                 *back = true;
             }
@@ -119,10 +119,10 @@ impl Search<'_> {
             let n = &mut self.open[p];
             *n = if up { n.saturating_add(1) } else { n.saturating_sub(1) };
         };
-        for &p in points.backward.row(output) {
+        for p in points.backward.indices(output) {
             change(p);
             if points.side(p) == Side::Hub {
-                for &q in points.backward.row(p).iter().filter(|&&q| points.side(q) == Side::Hub) {
+                for q in points.backward.indices(p).filter(|&q| points.side(q) == Side::Hub) {
                     change(q);
                 }
             }

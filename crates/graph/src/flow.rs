@@ -60,9 +60,9 @@ pub(crate) struct Points {
     owner: Vec<u32>,
     hub_start: usize,
     /// Links from inputs to outputs, directly or through hubs.
-    pub(crate) forward: Csr<usize>,
+    pub(crate) forward: Csr<u32>,
     /// The same links in reverse.
-    pub(crate) backward: Csr<usize>,
+    pub(crate) backward: Csr<u32>,
 }
 
 /// An element gets hubs if the number of its inputs times the number of its outputs exceeds this.
@@ -103,9 +103,8 @@ impl Points {
                 owner.resize(owner.len() + hubs_of(codes, inputs) + hubs_of(codes, outputs), e as u32);
             }
         }
-        let back: Vec<_> = links.iter().map(|&(a, b)| (b, a)).collect();
-        let forward = Csr::new(owner.len(), &links);
-        let backward = Csr::new(owner.len(), &back);
+        let forward = Csr::new(owner.len(), links.iter().map(|&(a, b)| (a, b as u32)));
+        let backward = Csr::new(owner.len(), links.iter().map(|&(a, b)| (b, a as u32)));
         Points { input_start, output_start, owner, hub_start, forward, backward }
     }
 

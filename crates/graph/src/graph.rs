@@ -38,15 +38,17 @@ impl fmt::Display for PortKind {
 pub struct Graph {
     /// The configuration.
     pub flat: Flat,
-    /// The class of each element; `None` for an unknown class.
+    /// Each class that elements are written with, once; `None` for an unknown class.
     pub specs: Vec<Option<&'static ClassSpec>>,
+    /// The codes of these classes.
     codes: Vec<Codes>,
-    class_of: Vec<usize>,
+    /// For each element, its index in `specs` and `codes`.
+    class_of: Vec<u32>,
     pub(crate) points: Points,
     kinds: Vec<PortKind>,
     /// For each input and output, the ports that it is connected to.
     peers: Csr<PortRef>,
-    pub(crate) peer_connections: Csr<usize>,
+    pub(crate) peer_connections: Csr<u32>,
     /// The element with each name. Made on first use, because most routers look up no name.
     names: OnceLock<FxHashMap<String, usize>>,
 }
@@ -64,34 +66,30 @@ impl Graph {
     /// of it.
     pub fn new(flat: Flat, classes: &dyn ClassSpecs) -> (Graph, Vec<Diagnostic>) {
         let n = flat.elements.len();
-        let mut known: FxHashMap<&str, usize> = FxHashMap::default();
-        let mut codes = Vec::new();
-        let mut class_specs = Vec::new();
+        let mut known: FxHashMap<&str, u32> = FxHashMap::default();
+        let (mut specs, mut codes) = (Vec::new(), Vec::new());
         let mut class_of = Vec::with_capacity(n);
         for e in &flat.elements {
             let class = *known.entry(e.class.as_str()).or_insert_with(|| {
                 let spec = classes.spec(&e.class);
                 codes.push(Codes::new(spec));
-                class_specs.push(spec);
-                codes.len() - 1
+                specs.push(spec);
+                codes.len() as u32 - 1
             });
             class_of.push(class);
         }
-        let specs = class_of.iter().map(|&c| class_specs[c]).collect();
-        let counts = port_counts(&flat, |e| &codes[class_of[e]]);
-        let points = Points::new(&counts, |e| &codes[class_of[e]]);
-        let most = 2 * flat.connections.len();
-        let (mut ends, mut connections) = (Vec::with_capacity(most), Vec::with_capacity(most));
-        for (i, c) in flat.connections.iter().enumerate() {
-            if let (Some(a), Some(b)) =
-                (points.output(c.from.element, c.from.port), points.input(c.to.element, c.to.port))
-            {
-                ends.extend([(a, c.to), (b, c.from)]);
-                connections.extend([(a, i), (b, i)]);
-            }
-        }
-        let peers = Csr::new(points.hub_start(), &ends);
-        let peer_connections = Csr::new(points.hub_start(), &connections);
+        let codes_of = |e: usize| &codes[class_of[e] as usize];
+        let counts = port_counts(&flat, codes_of);
+        let points = Points::new(&counts, codes_of);
+        // The connections between existing ports, with their indices and with both ports as points.
+        let connections = flat.connections.iter().zip(0u32..).filter_map(|(c, i)| {
+            let from = points.output(c.from.element, c.from.port)?;
+            Some((c, i, from, points.input(c.to.element, c.to.port)?))
+        });
+        let ends = connections.clone().flat_map(|(c, _, from, to)| [(from, c.to), (to, c.from)]);
+        let peers = Csr::new(points.hub_start(), ends);
+        let numbers = connections.flat_map(|(_, i, from, to)| [(from, i), (to, i)]);
+        let peer_connections = Csr::new(points.hub_start(), numbers);
         let (kinds, names) = (Vec::new(), OnceLock::new());
         let mut graph = Graph { flat, specs, codes, class_of, points, kinds, peers, peer_connections, names };
         let resolved = resolve::resolve(&graph);
@@ -114,7 +112,7 @@ impl Graph {
     }
     /// The class of an element; `None` if it is unknown.
     pub fn spec(&self, e: usize) -> Option<&'static ClassSpec> {
-        self.specs.get(e).copied().flatten()
+        self.specs.get(self.class_number(e)?).copied().flatten()
     }
     /// The element as messages show it: `name :: Class`.
     pub fn declaration(&self, e: usize) -> String {
@@ -188,13 +186,13 @@ impl Graph {
 
     /// The number of the class that an element is written with. Classes are numbered in the order of their first elements.
     pub fn class_number(&self, e: usize) -> Option<usize> {
-        self.class_of.get(e).copied()
+        self.class_of.get(e).map(|&c| c as usize)
     }
     /// Calls `f` with each class that elements are written with, in the order of [`Graph::class_number`].
     pub fn each_class<'a, T>(&'a self, mut f: impl FnMut(&'a str) -> T) -> Vec<T> {
         let mut all = Vec::with_capacity(self.codes.len());
         for (element, &class) in self.flat.elements.iter().zip(&self.class_of) {
-            if class == all.len() {
+            if class as usize == all.len() {
                 all.push(f(&element.class));
             }
         }
@@ -203,7 +201,7 @@ impl Graph {
 
     #[inline]
     pub(crate) fn codes(&self, e: usize) -> &Codes {
-        &self.codes[self.class_of[e]]
+        &self.codes[self.class_of[e] as usize]
     }
     /// The kind of a port; hubs count as push.
     #[inline]
@@ -227,8 +225,8 @@ impl Graph {
     /// The points connected to a port, each with the index of its connection.
     pub(crate) fn peers(&self, point: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
         let is_input = self.points.side(point) == Side::Input;
-        let row = self.peers.row(point).iter().zip(self.peer_connections.row(point));
-        row.filter_map(move |(p, &connection)| {
+        let row = self.peers.row(point).iter().zip(self.peer_connections.indices(point));
+        row.filter_map(move |(p, connection)| {
             let peer = match is_input {
                 true => self.points.output(p.element, p.port),
                 false => self.points.input(p.element, p.port),
@@ -244,7 +242,7 @@ impl Graph {
             Side::Input => self.points.output(p.element, p.port),
             _ => self.points.input(p.element, p.port),
         };
-        Some((peer?, *connection))
+        Some((peer?, *connection as usize))
     }
 }
 

@@ -69,7 +69,7 @@ impl Placement {
         tasks.sort_unstable();
         tasks.dedup();
         let placed = assign(graph, workers, home, &tasks);
-        let mut p = Placement { workers, tasks: placed, reached_by: Csr::new(0, &[]), modes: Vec::new() };
+        let mut p = Placement { workers, tasks: placed, reached_by: Csr::default(), modes: Vec::new() };
         p.reached_by = p.reached(graph);
         p.modes = (0..graph.len()).map(|e| p.mode_for(graph, e)).collect();
         p
@@ -78,8 +78,7 @@ impl Placement {
     /// Returns for each element the workers that reach it, in order. An element that no worker reaches belongs to worker 0.
     fn reached(&self, graph: &Graph) -> Csr<usize> {
         if self.workers == 1 {
-            let pairs: Vec<(usize, usize)> = (0..graph.len()).map(|e| (e, 0)).collect();
-            return Csr::new(graph.len(), &pairs);
+            return Csr::new(graph.len(), (0..graph.len()).map(|e| (e, 0)));
         }
         let calls = Calls::new(graph);
         let mut pairs: Vec<(usize, usize)> = Vec::with_capacity(graph.len());
@@ -99,7 +98,7 @@ impl Placement {
             }
         }
         pairs.extend(last.iter().enumerate().filter(|(_, w)| w.is_none()).map(|(e, _)| (e, 0)));
-        Csr::new(graph.len(), &pairs)
+        Csr::new(graph.len(), pairs.iter().copied())
     }
 
     fn mode_for(&self, graph: &Graph, e: usize) -> Mode {

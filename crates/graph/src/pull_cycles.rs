@@ -17,7 +17,7 @@ pub(crate) fn check(graph: &Graph, out: &mut Vec<Diagnostic>) {
     let calls = |p: usize| -> Vec<usize> {
         match points.side(p) {
             Side::Input => graph.peers(p).map(|(q, _)| q).filter(|&q| pull(q)).collect(),
-            _ => points.backward.row(p).iter().copied().filter(|&q| pull(q)).collect(),
+            _ => points.backward.indices(p).filter(|&q| pull(q)).collect(),
         }
     };
     // 0: not visited, 1: on the stack, 2: done.

@@ -111,9 +111,8 @@ pub(crate) fn inside(graph: &Graph, point: usize) -> impl Iterator<Item = usize>
     let points = &graph.points;
     let side = points.side(point);
     let linked = !graph.codes(points.owner(point)).opaque() && (side == Side::Hub || graph.agnostic(point));
-    let rows = [points.forward.row(point), points.backward.row(point)];
-    let rows = if linked { rows } else { [&[][..], &[][..]] };
-    rows.into_iter().flatten().copied().filter(move |&p| match points.side(p) {
+    let rows = linked.then(|| points.forward.indices(point).chain(points.backward.indices(point)));
+    rows.into_iter().flatten().filter(move |&p| match points.side(p) {
         Side::Hub => serves_agnostic(graph, p),
         _ => graph.agnostic(p),
     })
@@ -122,6 +121,6 @@ pub(crate) fn inside(graph: &Graph, point: usize) -> impl Iterator<Item = usize>
 /// Whether an agnostic port is linked to this hub. If not, the hub does not pass on the kind of a port.
 fn serves_agnostic(graph: &Graph, hub: usize) -> bool {
     let points = &graph.points;
-    let agnostic = |p: usize| points.side(p) != Side::Hub && graph.agnostic(p);
+    let agnostic = |p: u32| points.side(p as usize) != Side::Hub && graph.agnostic(p as usize);
     points.forward.any(hub, agnostic) || points.backward.any(hub, agnostic)
 }

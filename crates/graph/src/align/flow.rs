@@ -155,7 +155,7 @@ impl<'a> Flow<'a> {
                 Some(wanted) if !here.satisfies(wanted) => wanted,
                 _ => here,
             };
-            for &to in points.forward.row(point) {
+            for to in points.forward.indices(point) {
                 if points.side(to) == Side::Hub {
                     self.add(to, here, &mut queue);
                 } else if self.begins(to).is_none() {

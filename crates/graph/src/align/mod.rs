@@ -163,7 +163,7 @@ fn needed(graph: &Graph, flow: &Flow<'_>) -> Vec<bool> {
         match points.side(point) {
             Side::Input => open.extend(graph.peers(point).map(|(p, _)| p)),
             Side::Output if flow.moves(point).is_none() => {}
-            Side::Hub | Side::Output => open.extend(points.backward.row(point)),
+            Side::Hub | Side::Output => open.extend(points.backward.indices(point)),
         }
     }
     needed

@@ -166,7 +166,7 @@ impl Types {
             }
             let code = self.code(points.owner(point));
             let packets = mixed.get(&point).map_or(packets, |common| packets.join(*common));
-            for &to in points.forward.row(point) {
+            for to in points.forward.indices(point) {
                 if points.side(to) == Side::Hub {
                     next.push((to, packets));
                     continue;

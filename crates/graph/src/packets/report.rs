@@ -46,13 +46,13 @@ fn kept_whole(graph: &Graph, types: &Types) -> Vec<bool> {
         }
         match points.side(point) {
             Side::Input => open.extend(graph.peers(point).map(|(p, _)| p)),
-            Side::Hub => open.extend(points.backward.row(point)),
+            Side::Hub => open.extend(points.backward.indices(point)),
             Side::Output => {
                 let gives = types.code(points.owner(point)).output(points.port(point));
                 let passes =
                     |g| matches!(g, Gives::Same | Gives::Mark(_) | Gives::Check(_) | Gives::OfType(_));
                 if passes(gives) {
-                    open.extend(points.backward.row(point));
+                    open.extend(points.backward.indices(point));
                 }
             }
         }
