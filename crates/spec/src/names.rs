@@ -113,6 +113,10 @@ impl Names {
         let defined = outward(scope, name, |n| self.annotations.get(n).copied());
         defined.or_else(|| anno::ALL.iter().find(|a| a.name == name).map(|a| (a.offset, Some(a.size))))
     }
+    /// Reserves memory for the names of more elements.
+    pub fn reserve_elements(&mut self, more: usize) {
+        self.elements.reserve(more);
+    }
     /// Defines an element by its full name. `class` is the real name of its class, never an alias.
     pub fn define_element(&mut self, name: &str, index: usize, class: &'static str) {
         self.elements.add(name, index, class);

@@ -50,7 +50,7 @@ pub(super) struct Decl<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     /// An element, by index in `decls`.
-    Element(usize),
+    Element(u32),
     /// The compound's own `input` pseudo-element.
     Input,
     /// The compound's own `output` pseudo-element.
@@ -59,11 +59,15 @@ pub(super) enum Node {
     Group,
 }
 
-/// A connection between ports of two nodes, given as `(node, port)`.
+/// A node and one of its ports.
+// INVARIANT: the limits on elements, connections and ports keep both numbers far below 2^32.
+pub(super) type End = (u32, u32);
+
+/// A connection between ports of two nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
-    pub from: (usize, usize),
-    pub to: (usize, usize),
+    pub from: End,
+    pub to: End,
     pub span: Span,
 }
 

@@ -242,7 +242,7 @@ impl<'a> Scopes<'a, '_> {
         if let Some(Name { node: Some(node), guessed: true, .. }) = known {
             // The name was used before this declaration, so the element exists already.
             if let (Some(class), Some(Node::Element(index))) = (class, scope.body.nodes.get(node))
-                && let Some(decl) = scope.body.decls.get_mut(*index)
+                && let Some(decl) = scope.body.decls.get_mut(*index as usize)
             {
                 (decl.class, decl.span, decl.config) = (class, at, config);
                 decl.classes = self.classes.len();
@@ -365,7 +365,8 @@ impl<'a> Scopes<'a, '_> {
             let from = outs.get(if outs.len() == 1 { 0 } else { i });
             let to = ins.get(if ins.len() == 1 { 0 } else { i });
             if let (Some(&(Some(a), p, from_span)), Some(&(Some(b), q, to_span))) = (from, to) {
-                scope.body.links.push(Link { from: (a, p), to: (b, q), span: from_span.to(to_span) });
+                let [from, to] = [(a, p), (b, q)].map(|(node, port)| (node as u32, port as u32));
+                scope.body.links.push(Link { from, to, span: from_span.to(to_span) });
             }
         }
     }

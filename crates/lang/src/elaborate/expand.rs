@@ -7,7 +7,7 @@ mod fragments;
 pub use fragments::Fragment;
 pub(super) use fragments::fragments;
 
-use super::body::{Body, Class, Decl, Definition, Node};
+use super::body::{Body, Class, Decl, Definition, Link, Node};
 use super::overload::{Choice, Use, body_form, body_signature, choose, count, use_signature};
 use super::report::Report;
 use super::tunnels::{Net, TUNNEL};
@@ -52,7 +52,7 @@ struct Instance<'c, 'a> {
     env: Rc<Env<'a>>,
     origin: Vec<Origin>,
     /// The nodes of the `input` and the `output` of the compound.
-    ports: (usize, usize),
+    ports: (u32, u32),
 }
 
 /// Builds the flat configuration from the file scope `top`.
@@ -127,12 +127,12 @@ impl<'a, 'c, 'r> Expander<'a, 'c, 'r> {
     {
         let body = at.body;
         // For each node, the numbers of its inputs and outputs that are used.
-        let mut ports_used = vec![(0, 0); body.nodes.len()];
+        let mut ports_used = vec![(0u32, 0u32); body.nodes.len()];
         for link in &body.links {
-            if let Some(used) = ports_used.get_mut(link.from.0) {
+            if let Some(used) = ports_used.get_mut(link.from.0 as usize) {
                 used.1 = used.1.max(link.from.1 + 1);
             }
-            if let Some(used) = ports_used.get_mut(link.to.0) {
+            if let Some(used) = ports_used.get_mut(link.to.0 as usize) {
                 used.0 = used.0.max(link.to.1 + 1);
             }
         }
@@ -154,7 +154,7 @@ impl<'a, 'c, 'r> Expander<'a, 'c, 'r> {
                     let node = self.net.node(TUNNEL);
                     (node, node)
                 }
-                Node::Element(decl) => match body.decls.get(decl) {
+                Node::Element(decl) => match body.decls.get(decl as usize) {
                     Some(decl) => {
                         let used = ports_used.get(i).copied().unwrap_or_default();
                         self.declaration(at, decl, used, &mut inner)
@@ -167,8 +167,9 @@ impl<'a, 'c, 'r> Expander<'a, 'c, 'r> {
             if self.net.links.len() >= MAX_CONNECTIONS {
                 return self.stop(&format!("more than {MAX_CONNECTIONS} connections"), link.span, &at.origin);
             }
-            if let (Some(from), Some(to)) = (ends.get(link.from.0), ends.get(link.to.0)) {
-                self.net.links.push(((from.1, link.from.1), (to.0, link.to.1), link.span));
+            let Link { from, to, span } = *link;
+            if let (Some(first), Some(second)) = (ends.get(from.0 as usize), ends.get(to.0 as usize)) {
+                self.net.links.push(Link { from: (first.1, from.1), to: (second.0, to.1), span });
             }
         }
         for instance in &inner {
@@ -183,9 +184,9 @@ impl<'a, 'c, 'r> Expander<'a, 'c, 'r> {
         &mut self,
         at: &Instance<'b, 'a>,
         decl: &Decl<'a>,
-        used: (usize, usize),
+        used: (u32, u32),
         inner: &mut Vec<Instance<'c, 'a>>,
-    ) -> (usize, usize) {
+    ) -> (u32, u32) {
         let mut name = String::with_capacity(at.prefix.len() + decl.name.len());
         name.push_str(&at.prefix);
         name.push_str(&decl.name);
@@ -231,7 +232,7 @@ impl<'a, 'c, 'r> Expander<'a, 'c, 'r> {
                     .into_iter()
                     .map(|r| args::cleaned(&config, r).into_owned())
                     .collect();
-                let of = Use { args: &of, inputs: used.0, outputs: used.1 };
+                let of = Use { args: &of, inputs: used.0 as usize, outputs: used.1 as usize };
                 match self.instance(at, decl, class, &of, &name) {
                     Ok(instance) => {
                         let ports = instance.ports;
@@ -252,7 +253,7 @@ impl<'a, 'c, 'r> Expander<'a, 'c, 'r> {
         if self.flat.elements.len() >= MAX_ELEMENTS {
             self.stop(&format!("more than {MAX_ELEMENTS} elements"), decl.span, &at.origin);
         }
-        let node = self.net.node(self.flat.elements.len());
+        let node = self.net.node(self.flat.elements.len() as u32);
         let class = self.class_names.entry(class).or_insert_with(|| class.into()).clone();
         self.flat.elements.push(Element {
             name,

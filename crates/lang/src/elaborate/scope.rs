@@ -3,7 +3,7 @@
 
 mod classes;
 
-use super::body::{Body, Class, Decl, Definition, Formal, Node};
+use super::body::{Body, Class, Decl, Definition, End, Formal, Link, Node};
 use super::files::{Files, requirements};
 use super::report::Report;
 use super::{MAX_CONNECTIONS, Options};
@@ -79,7 +79,7 @@ impl<'a> Scope<'a, '_> {
         }
         let name = Cow::Borrowed(name.unwrap_or(""));
         self.body.decls.push(Decl { name, class, span, config, classes });
-        self.node(Node::Element(index))
+        self.node(Node::Element(index as u32))
     }
     /// The first declaration of `name` in this scope after position `here`.
     pub fn declared_after(&mut self, sources: &'a Sources, name: &str, here: Span) -> Option<Span> {
@@ -228,8 +228,11 @@ impl<'a, 'r> Scopes<'a, 'r> {
         at: Span,
     ) -> ((usize, usize), bool) {
         let links = body.links.get(since..).unwrap_or(&[]);
-        let inputs = links.iter().filter(|l| l.from.0 == ports.0).map(|l| (l.from.1, l.span)).collect();
-        let outputs = links.iter().filter(|l| l.to.0 == ports.1).map(|l| (l.to.1, l.span)).collect();
+        let used = |end: fn(&Link) -> End, node: usize| {
+            let of_node = links.iter().filter(|l| end(l).0 as usize == node);
+            of_node.map(|l| (end(l).1 as usize, l.span)).collect()
+        };
+        let (inputs, outputs) = (used(|l| l.from, ports.0), used(|l| l.to, ports.1));
         let mut gaps = false;
         let mut count = |mut used: Vec<(usize, Span)>, side: &str| {
             used.sort_unstable();

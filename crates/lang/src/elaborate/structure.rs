@@ -201,7 +201,7 @@ impl<'a> Builder<'a, '_> {
 
 /// The connections of a scope between its elements, its `input` and its `output`.
 fn connections(body: &Body<'_>) -> Vec<Connection> {
-    let (input, output) = (body.decls.len(), body.decls.len() + 1);
+    let (input, output) = (body.decls.len() as u32, body.decls.len() as u32 + 1);
     let mut net = Net::default();
     for node in &body.nodes {
         net.node(match *node {
@@ -211,10 +211,10 @@ fn connections(body: &Body<'_>) -> Vec<Connection> {
             Node::Group => TUNNEL,
         });
     }
-    net.links = body.links.iter().map(|l| (l.from, l.to, l.span)).collect();
+    net.links.clone_from(&body.links);
     let end = |element: usize| match body.decls.get(element) {
         Some(decl) => End::Element(decl.name.to_string()),
-        None if element == input => End::Input,
+        None if element == input as usize => End::Input,
         None => End::Output,
     };
     let found = net.connections().0.into_iter();

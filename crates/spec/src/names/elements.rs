@@ -11,15 +11,16 @@ pub(super) struct ElementNames {
     text: String,
     all: Vec<Entry>,
     /// Indices in `all`, sorted by name; of equal names, the one that was added last comes last. Made on first use.
-    sorted: OnceLock<Vec<usize>>,
+    sorted: OnceLock<Vec<u32>>,
 }
 
+// INVARIANT: the limits of the configuration language on elements and on their names keep both numbers far below 2^32.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     /// The end of the name in the text. It begins where the previous one ends.
-    end: usize,
+    end: u32,
     /// The index of the element.
-    element: usize,
+    element: u32,
     class: &'static str,
 }
 
@@ -27,31 +28,35 @@ impl ElementNames {
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
+    /// Reserves memory for more elements.
+    pub(super) fn reserve(&mut self, more: usize) {
+        self.all.reserve(more);
+    }
     /// Adds an element. If the name is known, it stands for the new element from now on.
     pub(super) fn add(&mut self, name: &str, element: usize, class: &'static str) {
         self.sorted.take();
         self.text.push_str(name);
-        self.all.push(Entry { end: self.text.len(), element, class });
+        self.all.push(Entry { end: self.text.len() as u32, element: element as u32, class });
     }
     fn name(&self, i: usize) -> &str {
-        let end_of = |i: usize| self.all.get(i).map_or(0, |e| e.end);
+        let end_of = |i: usize| self.all.get(i).map_or(0, |e| e.end as usize);
         let start = i.checked_sub(1).map_or(0, end_of);
         self.text.get(start..end_of(i)).unwrap_or("")
     }
     /// The index and class of the element with this name.
     pub(super) fn get(&self, name: &str) -> Option<(usize, &'static str)> {
         let sorted = self.sorted.get_or_init(|| {
-            let mut all: Vec<usize> = (0..self.all.len()).collect();
-            all.sort_by_key(|&i| self.name(i));
+            let mut all: Vec<u32> = (0..self.all.len() as u32).collect();
+            all.sort_by_key(|&i| self.name(i as usize));
             all
         });
-        let last = sorted.partition_point(|&i| self.name(i) <= name).checked_sub(1)?;
-        let i = sorted.get(last).copied().filter(|&i| self.name(i) == name)?;
-        self.all.get(i).map(|e| (e.element, e.class))
+        let last = sorted.partition_point(|&i| self.name(i as usize) <= name).checked_sub(1)?;
+        let i = sorted.get(last).map(|&i| i as usize).filter(|&i| self.name(i) == name)?;
+        self.all.get(i).map(|e| (e.element as usize, e.class))
     }
     /// All names in the order in which they were added, with the indices of the elements.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.all.iter().enumerate().map(|(i, e)| (self.name(i), e.element))
+        self.all.iter().enumerate().map(|(i, e)| (self.name(i), e.element as usize))
     }
 }
 

@@ -122,8 +122,8 @@ fn split<'a>(
 
 impl Expander<'_, '_, '_> {
     /// Adds an element that stands for the input or output of a fragment. Returns its node.
-    fn pseudo_element(&mut self, span: Span) -> usize {
-        let node = self.net.node(self.flat.elements.len());
+    fn pseudo_element(&mut self, span: Span) -> u32 {
+        let node = self.net.node(self.flat.elements.len() as u32);
         self.flat.elements.push(Element {
             name: String::new(),
             class: "".into(),
