@@ -121,7 +121,7 @@ pub struct Loaded {
     /// Whether there are errors of the language, such as syntax errors.
     pub misread: bool,
     /// The text of the configuration.
-    pub text: String,
+    pub text: Arc<str>,
     /// The known classes.
     pub classes: Arc<dyn Classes>,
 }
@@ -251,7 +251,7 @@ pub fn load_in(available: &Available, source: &Source, unknown: Unknown) -> Load
     let (flat, mut diagnostics) = (loaded.flat, loaded.diagnostics);
     let defined = loaded.defines.iter().chain(&source.defines).map(|d| d.0.as_str());
     let defined: Vec<&str> = defined.collect();
-    let text = sources.text(flat.file).to_string();
+    let text = sources.shared_text(flat.file);
     if unknown == Unknown::Error {
         let fixed = |class: &str| classes.spec(class).is_some_and(|spec| !is_script(spec));
         let elements = flat.elements.iter().filter(|e| e.config.contains('$') && fixed(&e.class));

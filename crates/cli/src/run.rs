@@ -72,7 +72,7 @@ fn compilers(when: When) -> Given {
     given
 }
 
-fn options(args: &Run, name: &str, text: String) -> Result<Options, String> {
+fn options(args: &Run, name: &str, text: Arc<str>) -> Result<Options, String> {
     let clock = match &args.simtime {
         Some(t) => Clock::simulated(simulated(t)?),
         None => Clock::real(),

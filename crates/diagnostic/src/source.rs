@@ -2,6 +2,7 @@
 //! Source files and positions in them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A source file, by its index in [`Sources`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,7 +56,7 @@ pub struct Position {
 #[derive(Clone, Debug)]
 struct Source {
     name: String,
-    text: String,
+    text: Arc<str>,
     lines: Vec<u32>,
     /// For each line directive: byte offset of the next line, its line number, and its file name (`None` for
     /// the file's own name).
@@ -91,7 +92,7 @@ impl Sources {
         Sources::default()
     }
     /// Adds a text. Messages call it by `name`: `config` for a text from `-e`, `<stdin>` for standard input.
-    pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
+    pub fn add(&mut self, name: impl Into<String>, text: impl Into<Arc<str>>) -> FileId {
         let text = text.into();
         let mut lines = vec![0u32];
         let bytes = text.as_bytes();
@@ -128,6 +129,10 @@ impl Sources {
     /// The text of a file; empty for an unknown file.
     pub fn text(&self, id: FileId) -> &str {
         self.0.get(id.0 as usize).map_or("", |s| &s.text)
+    }
+    /// The text of a file, for users that keep it longer than the sources; empty for an unknown file.
+    pub fn shared_text(&self, id: FileId) -> Arc<str> {
+        self.0.get(id.0 as usize).map(|s| s.text.clone()).unwrap_or_default()
     }
     /// The name of a file, ignoring line directives.
     pub fn name(&self, id: FileId) -> &str {

@@ -75,7 +75,7 @@ static ALWAYS: [GlobalHandler; 20] = [
         CLICK_VERSION.to_string()
     }),
     value("driver", "The kind of driver: always userlevel.", |_| "userlevel".to_string()),
-    value("config", "The configuration as it was read.", |s| s.config.clone()),
+    value("config", "The configuration as it was read.", |s| s.config.to_string()),
     value("flatconfig", "The configuration with compounds expanded.", Shared::flat_config),
     value("requirements", "The requirements of the configuration, one per line.", |s| {
         lines(s.graph.flat.requirements.iter().map(|r| format!("{} {}", r.0, r.1)))

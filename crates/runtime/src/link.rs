@@ -17,6 +17,7 @@ use castanet_lang::PortRef;
 use castanet_spec::Effects;
 use castanet_typed::Typed;
 use std::collections::HashSet;
+use std::iter::successors;
 use std::sync::Arc;
 
 fn port(element: usize, port: usize) -> PortRef {
@@ -254,20 +255,18 @@ impl<'a> Linker<'a> {
 
     /// Makes a node from the chain that begins with action `first`.
     fn add_chain(&mut self, first: usize, action: Box<dyn Action>) {
-        let mut chain = vec![(first, action)];
-        while let Some(next) = chain.last().and_then(|c| self.next_in_chain(c.0))
-            && let Some(Instance::Action(action)) = self.take(next)
-        {
-            chain.push((next, action));
-        }
+        // The first action has been taken out of `left`, so a chain that is a cycle ends before it.
+        let chain: Vec<usize> = successors(Some(first), |&a| self.next_in_chain(a)).collect();
         let base = self.edges.len() as u32;
-        let last = chain.last().map_or(first, |c| c.0);
+        let last = chain.last().copied().unwrap_or(first);
         self.edges.push(match self.graph.outputs(last) {
             0 => Edge { node: NONE, from: last as u32, ..Edge::default() },
             _ => edge(self.graph, last, 0, &self.back),
         });
         let mut members = Vec::with_capacity(chain.len());
-        for (i, (e, action)) in chain.into_iter().enumerate() {
+        let mut action = Some(Instance::Action(action));
+        for (i, &e) in chain.iter().enumerate() {
+            let Some(Instance::Action(action)) = action.take().or_else(|| self.take(e)) else { continue };
             self.place(e, i);
             let resume = self.resume(first, e, i);
             members.push(Member {

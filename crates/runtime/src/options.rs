@@ -50,7 +50,7 @@ pub struct Options {
     /// State that this program gives to the elements of every router, such as a compiler of classifiers.
     pub given: Given,
     /// The text of the configuration, for the handler `config`.
-    pub config: String,
+    pub config: Arc<str>,
     /// The folder below which clients may name files, if they have sent the operator's token. If there is no folder,
     /// clients may name no files.
     pub client_files: Option<PathBuf>,
@@ -72,7 +72,7 @@ impl Default for Options {
             printer: Box::new(|text| {
                 let _ = std::io::stderr().lock().write_all(&castanet_spec::bytes::line(text));
             }),
-            config: String::new(),
+            config: Arc::default(),
             client_files: None,
             report_undefined: false,
             on_start: None,
@@ -124,7 +124,7 @@ impl Options {
     }
     /// Splits the options into the settings that later configurations share, the function that receives messages, and
     /// the text of this configuration.
-    pub(crate) fn split(self) -> (Settings, Printer, String) {
+    pub(crate) fn split(self) -> (Settings, Printer, Arc<str>) {
         let (seed, seed_given) = (self.seed(), self.seed.is_some());
         let Options {
             workers,

@@ -75,6 +75,7 @@ pub fn portable_names(graph: &Graph, classes: &dyn Classes) -> Names {
 
 /// Adds the names of all elements, and the names that information elements define.
 fn add_names(graph: &Graph, classes: &dyn Classes, names: &mut Names, diagnostics: &mut Vec<Diagnostic>) {
+    names.reserve_elements(graph.len());
     for (e, element) in graph.flat.elements.iter().enumerate() {
         let class = graph.spec(e).map_or("", |s| s.name);
         names.define_element(&element.name, e, class);
@@ -169,8 +170,9 @@ fn build_elements(
     (seed, given): (Seed, Replicas),
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Built {
+    let each = graph.len() / placement.workers();
     let mut built = Built {
-        workers: (0..placement.workers()).map(|_| Vec::new()).collect(),
+        workers: (0..placement.workers()).map(|_| Vec::with_capacity(each)).collect(),
         effects: vec![Effects::empty(); graph.len()],
         driver: None,
         signals: Vec::new(),
@@ -328,7 +330,7 @@ pub(crate) fn prepare(
     sources: &Sources,
     (session, supervisor): (Arc<Session>, Arc<dyn Supervisor>),
     settings: Settings,
-    config: String,
+    config: Arc<str>,
 ) -> Result<Prepared, Vec<Diagnostic>> {
     // If the class of an element cannot handle offloaded packets (super-packets, missing checksums), insert elements
     // upstream that complete the offloads.
@@ -364,7 +366,7 @@ pub(crate) fn prepare(
         .map_err(|e| vec![Diagnostic::error(format!("cannot start a worker: {e}"), Span::default())])?;
     let (inboxes, mails) = sleepers.iter().map(|s| Inbox::new(s.waker())).unzip();
     let compact = graph.flat.requirements.iter().any(|r| r.0 == "compact_config");
-    let config = if compact { castanet_lang::print::compact(&graph.flat) } else { config };
+    let config = if compact { castanet_lang::print::compact(&graph.flat).into() } else { config };
     let held = held(&graph, &built);
     // Code comes from the operator only.
     let loader = loader.filter(|_| origin == Origin::Operator);

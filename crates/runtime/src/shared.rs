@@ -68,7 +68,7 @@ pub struct Shared {
     /// Which workers reach which elements, and which worker runs each task.
     pub placement: Placement,
     /// The text of the configuration, before parsing.
-    pub config: String,
+    pub config: Arc<str>,
     /// The elements with a task, to which the run loop gives turns.
     pub tasks: Vec<usize>,
     /// The driver script: the element that decides on stop requests. None if there is none.

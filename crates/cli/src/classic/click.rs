@@ -228,7 +228,7 @@ fn build(s: &Settings, available: &Available, source: &Source) -> Result<Router,
         clock: s.clock.map_or_else(Clock::real, |start| Clock::ticking(start, s.tick)),
         printer: Box::new(say),
         on_start: s.affinity.map(|first| Processors::from(first, s.workers).binding()),
-        config,
+        config: config.into(),
         ..Options::default()
     };
     let built = run::build(graph, classes, &sources, options, &mut diagnostics);

@@ -94,7 +94,7 @@ impl Running {
         let Loaded { graph, classes, sources } = loader.load(from, name, text, style)?;
         let settings = Settings { origin: from, ..self.settings.clone() };
         let running = self.strong().ok_or(SwapError::Stopped)?;
-        let prepared = prepare(graph, classes, &sources, running.parts(), settings, text.to_string());
+        let prepared = prepare(graph, classes, &sources, running.parts(), settings, text.into());
         let prepared = prepared.map_err(|d| SwapError::Refused(loader.render(&sources, &d, style)))?;
         Ok(Plan::new(&shared, &prepared.shared, &pairs(&shared, &prepared.shared)))
     }
@@ -141,7 +141,7 @@ impl Running {
         let render = |d: Vec<Diagnostic>| SwapError::Refused(loader.render(&sources, &d, style));
         let running = self.strong().ok_or(SwapError::Stopped)?;
         let prepared =
-            prepare(graph, classes, &sources, running.parts(), settings, text.to_string()).map_err(render)?;
+            prepare(graph, classes, &sources, running.parts(), settings, text.into()).map_err(render)?;
         let (assembly, warnings) = assemble(prepared, |new| Moves::inherited(&old, new)).map_err(render)?;
         check_candidate(&old, &assembly).map_err(|why| SwapError::Refused(format!("error: {why}\n")))?;
         let warnings = match warnings.is_empty() {
