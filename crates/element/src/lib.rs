@@ -47,6 +47,7 @@ pub mod random;
 pub mod remote;
 pub mod router;
 pub mod run_loop;
+pub mod shared_str;
 pub mod watch;
 
 pub use build::{BuildCx, ConfigError, InitCx};
@@ -70,6 +71,7 @@ pub use place::Place;
 pub use random::{Random, Secret, Seed};
 pub use remote::{Listener, Remote};
 pub use router::{Info, Messages};
+pub use shared_str::SharedStr;
 pub use watch::{Interest, Watch};
 
 /// What the source file of a class imports.

@@ -6,6 +6,7 @@ use crate::call_error::CallError;
 use crate::place::Place;
 use crate::remote::Remote;
 use crate::run_loop::Core;
+use crate::shared_str::SharedStr;
 use castanet_packet::{Batch, Packet};
 use castanet_spec::{ClassName, scope_of};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Info {
     /// The full name of the element.
-    pub name: String,
+    pub name: SharedStr,
     /// The name of its class, as the configuration writes it.
     pub class: ClassName,
     /// Where the element is declared.

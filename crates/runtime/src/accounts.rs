@@ -27,7 +27,7 @@ impl Account {
         let info = shared.info.get(element as usize).cloned().unwrap_or_default();
         let spec = shared.spec(element);
         let mut account = Account {
-            element: info.name,
+            element: info.name.to_string(),
             class: info.class.to_string(),
             config: shared.graph.config(element as usize).to_string(),
             ledger_role: spec.map_or(LedgerRole::empty(), |s| s.ledger_role),

@@ -157,7 +157,7 @@ impl Shared {
         self.info.get(e).map(|_| read(self, e))
     }
     fn name(&self, e: usize) -> String {
-        self.info.get(e).map_or(String::new(), |i| i.name.clone())
+        self.info.get(e).map_or(String::new(), |i| i.name.to_string())
     }
     fn class(&self, e: usize) -> String {
         self.info.get(e).map_or(String::new(), |i| i.class.to_string())

@@ -95,7 +95,7 @@ impl Handlers for Inside<'_> {
     fn elements(&mut self) -> Result<Vec<Element>, CallError> {
         let shared = self.0.current().ok_or(Missing::Router)?;
         let element = |(i, info): (u32, &castanet_element::Info)| Element {
-            name: info.name.clone(),
+            name: info.name.to_string(),
             class: info.class.to_string(),
             spec: shared.spec(i),
         };
