@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 /// `castanet-element` and its dependencies, without the standard library. `castanet sdk` copies these crates. A
 /// test compares the list with the lock file.
-pub const CRATES: [&str; 42] = [
+pub const CRATES: [&str; 43] = [
     "annotate_snippets",
     "anstyle",
     "bitflags",
@@ -29,6 +29,7 @@ pub const CRATES: [&str; 42] = [
     "errno",
     "getrandom",
     "hashbrown",
+    "itoa",
     "libc",
     "linux_raw_sys",
     "lock_api",

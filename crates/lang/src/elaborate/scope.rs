@@ -90,22 +90,23 @@ impl<'a> Scope<'a, '_> {
     }
     /// Names the anonymous elements `Class@N`, increasing N past names that are taken.
     fn name_anonymous(&mut self) {
-        let mut taken: FxHashSet<String> = FxHashSet::default();
-        let mut free: FxHashMap<&str, usize> = FxHashMap::default();
+        // For each class, the lowest number that may be free, and the numbers that are taken.
+        let mut numbers: FxHashMap<&str, (usize, FxHashSet<usize>)> = FxHashMap::default();
+        let (mut name, mut digits) = (String::new(), itoa::Buffer::new());
         for &(index, label, number) in &self.anonymous {
-            let known = free.get(label).copied().unwrap_or(0);
-            let mut number = number.max(known);
-            let name = loop {
-                let name = format!("{label}@{number}");
-                if !self.names.contains_key(name.as_str()) && !taken.contains(&name) {
-                    break name;
+            let (free, taken) = numbers.entry(label).or_default();
+            let mut number = number.max(*free);
+            loop {
+                name.clear();
+                name.extend([label, "@", digits.format(number)]);
+                if !self.names.contains_key(name.as_str()) && taken.insert(number) {
+                    break;
                 }
                 number += 1;
-                free.insert(label, number + 1);
-            };
-            taken.insert(name.clone());
+                *free = number + 1;
+            }
             if let Some(decl) = self.body.decls.get_mut(index) {
-                decl.name = Cow::Owned(name);
+                decl.name = Cow::Owned(name.as_str().to_owned());
             }
         }
     }
