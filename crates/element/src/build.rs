@@ -96,9 +96,10 @@ pub struct BuildCx<'a> {
     pub input_push: &'a [bool],
     /// For each output, whether it is push.
     pub output_push: &'a [bool],
-    /// Whether output 0 is the only output, and leads directly to a queue that gets packets from nowhere else. A push element before
-    /// such a queue knows what the packets of a batch will find there. Computed only if the class declares `effects(looks)`.
-    pub before_queue: bool,
+    /// Whether a push element can compute the queue length that each packet of a batch finds. True if output 0 is the only
+    /// output and leads directly to a queue that nothing else feeds, or if no queue is downstream of output 0. Computed
+    /// only if the class declares `effects(looks)`.
+    pub knows_queue: bool,
     /// The seed of all random numbers in this run of the router.
     pub seed: Seed,
     /// The index of this replica of the element, from 0, and the number of replicas.

@@ -145,7 +145,7 @@ impl Site {
             outputs: output_push.len(),
             input_push,
             output_push,
-            before_queue: false,
+            knows_queue: false,
             seed: self.seed,
             replica: (0, 1),
             warnings: Vec::new(),

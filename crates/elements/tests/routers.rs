@@ -144,7 +144,7 @@ fn early_drops_are_the_same_in_batches() {
 }
 
 #[test]
-fn early_drops_allow_batches_before_their_queue() {
+fn early_drops_allow_batches_where_they_know_their_queue() {
     // Packets of two lengths come by two ways. If they move one at a time, their lengths alternate at the queue.
     let alternate = |policy: &str, between: &str| {
         let text = format!(
@@ -160,5 +160,13 @@ fn early_drops_allow_batches_before_their_queue() {
         assert!(!alternate(&format!("{policy})"), ""), "{policy}");
         assert!(alternate(&format!("{policy}, QUEUES queue)"), ""), "{policy}");
         assert!(alternate(&format!("{policy})"), "Null ->"), "{policy}");
+        // Without a queue, the length is always 0. If packets moved one at a time, output 0 would get those of one length only.
+        let text = format!(
+            "InfiniteSource(LENGTH 60, LIMIT 4, BURST 4) -> t :: Tee -> Truncate(20) -> policy :: {policy});
+             t [1] -> policy -> r :: RoundRobinSwitch -> c :: Counter -> Discard; r [1] -> Discard;
+             DriverManager(wait 1s, stop);"
+        );
+        let (mut r, _) = run(&text, 32);
+        assert_eq!(number(&mut r, "c", "byte_count"), 2 * 20 + 2 * 60, "{policy}");
     }
 }

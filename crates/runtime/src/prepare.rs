@@ -109,13 +109,13 @@ pub(crate) struct Site<'a> {
     pub replica: (usize, usize),
 }
 
-/// Whether element `e` has one output, which leads directly to a queue that gets packets from nowhere else.
-fn is_before_queue(graph: &Graph, e: usize) -> bool {
+/// Whether element `e` can compute the queue length that packets find (`BuildCx::knows_queue`).
+fn knows_queue(graph: &Graph, e: usize) -> bool {
     let alone = |to: &PortRef| graph.inputs(to.element) == 1 && graph.upstream(*to).len() == 1;
     let stores = |to: &PortRef| graph.spec(to.element).is_some_and(|s| s.has(Capability::Storage));
     match graph.downstream(PortRef { element: e, port: 0 }) {
-        [to] => graph.outputs(e) == 1 && alone(to) && stores(to),
-        _ => false,
+        [to] if graph.outputs(e) == 1 && alone(to) && stores(to) => true,
+        _ => graph.nearest_downstream(e, Some(0), Capability::Storage).is_empty(),
     }
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn build_one(
         outputs: graph.outputs(e),
         input_push,
         output_push,
-        before_queue: def.spec.effects.contains(Effects::LOOKS) && is_before_queue(graph, e),
+        knows_queue: def.spec.effects.contains(Effects::LOOKS) && knows_queue(graph, e),
         seed,
         replica,
         warnings: Vec::new(),

@@ -71,8 +71,8 @@ pub struct Early<A> {
     settings: Settings,
     pulled: bool,
     is_shared: bool,
-    /// Whether the queue to measure comes next.
-    before_queue: bool,
+    /// Whether the lengths that packets of a batch find are known.
+    knows_queue: bool,
     random: Random,
 }
 
@@ -114,6 +114,8 @@ pub struct Run {
     adapts: bool,
     count: i64,
     draw: f64,
+    /// Whether `draw` is new.
+    has_drawn: bool,
     drops: u64,
 }
 
@@ -257,7 +259,7 @@ impl<A: EarlyArgs> Lifecycle for Early<A> {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        policy::effects(declared, self.pulled, self.before_queue)
+        policy::effects(declared, self.pulled, self.knows_queue)
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         let (new, old) = (&self.state, &old.state);
@@ -292,9 +294,9 @@ impl<A: EarlyArgs> Engine for Early<A> {
         let random = cx.random_of_replica();
         let (lengths, pulled) = (Lengths::default(), !cx.is_push_input(0));
         let drops = state.drops.clone();
-        let before_queue = cx.before_queue && settings.averaging.queues.is_none();
+        let knows_queue = cx.knows_queue && settings.averaging.queues.is_none();
         let is_shared = cx.replica.1 > 1;
-        Ok(Early { args, drops, state, lengths, settings, pulled, is_shared, before_queue, random })
+        Ok(Early { args, drops, state, lengths, settings, pulled, is_shared, knows_queue, random })
     }
     fn args(&mut self) -> &mut A {
         &mut self.args
@@ -319,6 +321,7 @@ impl<A: EarlyArgs> Policy for Early<A> {
             adapts: A::ADAPTS,
             count: s.count.load(Relaxed),
             draw: s.draw.get(),
+            has_drawn: false,
             drops: 0,
         }
     }
@@ -352,7 +355,7 @@ impl<A: EarlyArgs> Policy for Early<A> {
             run.drops += 1;
         }
         if run.count == 0 {
-            run.draw = self.random.unit();
+            (run.draw, run.has_drawn) = (self.random.unit(), true);
         }
         refused
     }
@@ -361,7 +364,9 @@ impl<A: EarlyArgs> Policy for Early<A> {
         let s = &self.state;
         s.average.store(&run.average);
         s.count.store(run.count, Relaxed);
-        s.draw.set(run.draw);
+        if run.has_drawn {
+            s.draw.set(run.draw);
+        }
         if run.drops > 0 {
             self.drops.add(run.drops);
         }

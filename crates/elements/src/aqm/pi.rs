@@ -90,8 +90,8 @@ struct Controller {
     target: f64,
     pulled: bool,
     is_shared: bool,
-    /// Whether the queue to measure comes next.
-    before_queue: bool,
+    /// Whether the lengths that packets of a batch find are known.
+    knows_queue: bool,
     random: Random,
 }
 
@@ -133,7 +133,7 @@ impl Build for Pi {
         // same moments.
         let random = cx.random_of_replica();
         let pulled = !cx.is_push_input(0);
-        let before_queue = cx.before_queue && args.queues.is_none();
+        let knows_queue = cx.knows_queue && args.queues.is_none();
         let drops = state.drops.clone();
         Ok(Pi {
             args,
@@ -144,7 +144,7 @@ impl Build for Pi {
                 target,
                 pulled,
                 is_shared: cx.replica.1 > 1,
-                before_queue,
+                knows_queue,
                 random,
             },
         })
@@ -300,7 +300,7 @@ impl Lifecycle for Pi {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        policy::effects(declared, self.controller.pulled, self.controller.before_queue)
+        policy::effects(declared, self.controller.pulled, self.controller.knows_queue)
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let (new, old) = (&self.controller.state, &old.controller.state);

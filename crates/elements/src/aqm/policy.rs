@@ -7,13 +7,13 @@ use castanet_element::prelude::*;
 pub(super) trait Policy {
     /// What decisions about packets that arrive together read and change: a copy of the state.
     type Run;
-    /// Whether other workers read and change the same state. Each packet then needs a run of its own, because what another worker
-    /// changes during a run is lost.
+    /// Whether other workers read and change the same state. Each packet then needs a run of its own, because what
+    /// another worker changes during a run is lost.
     fn is_shared(&self) -> bool;
     /// Begins decisions about packets that arrive now.
     fn begin(&self, cx: &mut Cx<'_>) -> Self::Run;
-    /// Returns whether the next packet is to be dropped, and counts the drop. `ahead` packets that were not dropped are on their way
-    /// to the queue.
+    /// Returns whether the next packet is to be dropped, and counts the drop. `ahead` packets that were not dropped are on
+    /// their way to the queue.
     fn refuses(&mut self, run: &mut Self::Run, ahead: usize) -> bool;
     /// Stores what the decisions have changed.
     fn end(&self, run: Self::Run);
@@ -28,11 +28,11 @@ fn refuses_one(policy: &mut impl Policy, ahead: usize, cx: &mut Cx<'_>) -> bool 
     refused
 }
 
-/// The effects of a policy. Each decision needs the current length of the queues, and the declared effects make pushed packets arrive one
-/// at a time. They are not needed if the queue comes next, because its length follows from the packets `ahead`. Pulled packets are pulled one
-/// by one in any case.
-pub(super) fn effects(declared: Effects, pulled: bool, before_queue: bool) -> Effects {
-    if pulled || before_queue { Effects::empty() } else { declared }
+/// The effects of a policy. Each decision needs the current length of the queues. So the declared effects make pushed packets
+/// arrive one at a time. They are not needed if the queue comes next (its length follows from the packets `ahead`) or if
+/// there is no queue (its length is 0). Pulled packets are pulled one by one in any case.
+pub(super) fn effects(declared: Effects, pulled: bool, knows_queue: bool) -> Effects {
+    if pulled || knows_queue { Effects::empty() } else { declared }
 }
 
 /// Pushes packets through a policy.
