@@ -103,15 +103,10 @@ impl Cx<'_> {
         reason: Reason,
         mut output: impl FnMut(&Packet) -> usize,
     ) {
-        let mut number = 0;
-        self.emit_each(batch, reason, |p| {
-            number += 1;
-            Ok(match number {
-                n if n <= alike => first,
-                n if n == alike + 1 => other,
-                _ => output(p),
-            })
-        });
+        let mut packets = batch.drain();
+        self.emit_from(packets.by_ref().take(alike), reason, |_| Ok(first), Self::lose);
+        self.emit_from(packets.by_ref().take(1), reason, |_| Ok(other), Self::lose);
+        self.emit_from(packets, reason, |p| Ok(output(p)), Self::lose);
     }
     /// Sends each packet of a batch to the output that `output` returns for it, in order, and leaves the batch empty. If `output`
     /// returns a reason, the packet is dropped for it. Packets for an output that does not exist are dropped for `none`.
@@ -123,7 +118,7 @@ impl Cx<'_> {
         none: Reason,
         output: impl FnMut(&mut Packet) -> Result<usize, Reason>,
     ) {
-        self.emit_each_or(batch, none, output, |p, reason, cx| cx.drop(p, reason));
+        self.emit_from(batch.drain(), none, output, Self::lose);
     }
     /// Like [`Cx::emit_each`], but passes the packets that have no output to `other`, with the reason.
     #[inline(always)]
@@ -131,13 +126,29 @@ impl Cx<'_> {
         &mut self,
         batch: &mut Batch,
         none: Reason,
-        mut output: impl FnMut(&mut Packet) -> Result<usize, Reason>,
-        mut other: impl FnMut(Packet, Reason, &mut Self),
+        output: impl FnMut(&mut Packet) -> Result<usize, Reason>,
+        other: impl FnMut(&mut Self, Packet, Reason),
     ) {
-        let mut packets = batch.drain();
+        self.emit_from(batch.drain(), none, output, other);
+    }
+    /// Like [`Cx::emit_each_or`], for any packets.
+    #[inline(always)]
+    fn emit_from(
+        &mut self,
+        mut packets: impl Iterator<Item = Packet>,
+        none: Reason,
+        mut output: impl FnMut(&mut Packet) -> Result<usize, Reason>,
+        mut other: impl FnMut(&mut Self, Packet, Reason),
+    ) {
         while let Some((p, reason)) = self.out.scatter(&mut packets, none, &mut output) {
-            other(p, reason, self);
+            other(self, p, reason);
         }
+    }
+    /// Drops a packet that has no output.
+    #[cold]
+    #[inline(never)]
+    fn lose(&mut self, p: Packet, reason: Reason) {
+        self.drop(p, reason);
     }
     /// Drops a packet and counts it.
     #[inline]

@@ -176,7 +176,7 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
             let route = if number <= alike { Some(done) } else { table.lookup(p.dst_ip()) };
             route.map(|r| change(p, r)).ok_or(Reason::NoRoute)
         };
-        cx.emit_each_or(batch, Reason::NoRoute, output, |p, _, cx| Self::no_route(reported, p, cx));
+        cx.emit_each_or(batch, Reason::NoRoute, output, |cx, p, _| Self::no_route(reported, p, cx));
     }
 
     /// Routes a batch: does all lookups together, then emits all packets.
@@ -197,7 +197,7 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
                 let mut ports = ports.iter();
                 // Ports of routes are below the number of outputs, so only packets without a route have no output.
                 let output = |_: &mut Packet| Ok(ports.next().copied().unwrap_or(NONE) as usize);
-                cx.emit_each_or(batch, Reason::NoRoute, output, |p, _, cx| Self::no_route(reported, p, cx));
+                cx.emit_each_or(batch, Reason::NoRoute, output, |cx, p, _| Self::no_route(reported, p, cx));
             }
         }
     }
