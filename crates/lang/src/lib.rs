@@ -2,10 +2,12 @@
 //! The configuration language: source text to a flat configuration and diagnostics. It never panics and accepts
 //! any input.
 //!
-//! Modules, bottom up: [`bytes`] (texts that hold any bytes), [`args`] (splitting and quoting configuration strings), [`look_alike`] (characters that
-//! look like others), [`archive`] (`ar` files that hold a configuration), [`syntax`] (lexer, parser, lossless tree),
-//! [`format`](mod@format) (canonical layout of a text), [`class_name`] (names of classes, which elements share), [`flat`] (the flat configuration), [`elaborate`] (from the syntax to the flat configuration), [`read`] (reading
-//! files with a limit), [`library`] (finding required files), [`print`](mod@print) (flat configuration to text).
+//! Modules, bottom up: [`bytes`] (texts that hold any bytes), [`args`] (splitting and quoting configuration strings),
+//! [`look_alike`] (characters that look like others), [`archive`] (`ar` files that hold a configuration), [`syntax`]
+//! (lexer, parser, lossless tree), [`format`](mod@format) (canonical layout of a text), [`class_name`] (names of classes,
+//! which elements share), [`flat`] (the flat configuration), [`elaborate`] (from the syntax to the flat configuration),
+//! [`read`] (reading files with a limit), [`library`] (finding required files), [`print`](mod@print) (flat configuration
+//! to text).
 //! Positions and diagnostics come from the crate `castanet_diagnostic`: [`source`], [`diagnostic`], [`render`].
 #![forbid(unsafe_code)]
 

@@ -9,9 +9,8 @@ use castanet_tables::lpm::CompactTable;
 ///
 /// The destination address annotation is looked up; the longest matching prefix wins (RFC 1812 section 5.2.4.3). A
 /// gateway other than '-' becomes the new annotation. Packets without a route are dropped. A lookup takes three loads, or
-/// five if there are prefixes longer than 24 bits near the address, from 9 MiB for 500,000 routes. The first route to a
-/// prefix other than 0.0.0.0/0 takes 4 MiB. There may be 16,777,216 routes; more are refused. The handler `table` lists
-/// the routes by address.
+/// five if a prefix longer than 24 bits begins with the same 24 bits as the address. Lookups among 500,000 routes read
+/// 9 MiB. The table holds at most 16,777,216 routes. The handler `table` lists the routes by address.
 ///
 /// # Ports
 /// Input 0: IP packets with a destination address annotation. Outputs: as the routes say.

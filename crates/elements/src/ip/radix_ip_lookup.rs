@@ -8,8 +8,8 @@ use castanet_tables::lpm::CompactTable;
 /// Routes packets by any number of routes.
 ///
 /// The destination address annotation is looked up; the longest matching prefix wins (RFC 1812 section 5.2.4.3). A
-/// gateway other than '-' becomes the new annotation. Packets without a route are dropped. The table is that of
-/// DirectIPLookup; the handler `table` lists the routes in the order in which they were added.
+/// gateway other than '-' becomes the new annotation. Packets without a route are dropped. The table is of the
+/// same kind as that of DirectIPLookup; the handler `table` lists the routes in the order in which they were added.
 ///
 /// # Ports
 /// Input 0: IP packets with a destination address annotation. Outputs: as the routes say.
