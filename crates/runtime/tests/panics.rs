@@ -55,6 +55,26 @@ impl Element for FaultyPush {
     }
 }
 
+/// Panics on every Nth packet, like FaultyPush, but divides batches among two outputs.
+#[derive(Class)]
+#[class(name = "FaultySwitch", ports = "1/2", processing = "h/h", packets = "any/same", workers = exclusive)]
+struct FaultySwitch {
+    args: Nth,
+    /// Packets so far.
+    #[count(unit = "packets")]
+    seen: Count,
+}
+
+impl Element for FaultySwitch {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        cx.emit_each(batch, Reason::NoPort, |_| {
+            self.seen.add(1);
+            assert!(!self.seen.get().is_multiple_of(self.args.n), "over a packet");
+            Ok(self.seen.get() as usize % 2)
+        });
+    }
+}
+
 /// Panics on every Nth packet, like FaultyAction, but is not an action, and packets are pulled through it.
 #[derive(Class)]
 #[class(name = "FaultyPull", ports = "1/1", processing = "l/l", packets = "any/same", workers = exclusive)]
@@ -145,6 +165,7 @@ impl Lifecycle for Faulty {
 fn more(r: &mut Registry) {
     r.add(action::<FaultyAction>());
     r.add(element::<FaultyPush>());
+    r.add(element::<FaultySwitch>());
     r.add(element::<FaultyPull>());
     r.add(element::<Faulty>());
 }
@@ -181,9 +202,10 @@ const N: u64 = 1000;
 
 /// Paths to an element that panics on some packets: in a chain, by itself, behind a queue, on a pull path, or
 /// before a delay.
-const WAYS: [&str; 7] = [
+const WAYS: [&str; 8] = [
     "-> Counter -> f :: FaultyAction(70) -> Counter -> s :: Sink(0)",
     "-> f :: FaultyPush(70) -> s :: Sink(0)",
+    "-> f :: FaultySwitch(70) -> s :: Sink(0); f [1] -> s",
     "-> Queue(2000) -> Unqueue(5) -> Counter -> f :: FaultyPush(70) -> s :: Sink(0)",
     "-> Queue(2000) -> f :: FaultyPull(70) -> u :: Unqueue(5) -> s :: Sink(0)",
     "-> Queue(2000) -> f :: FaultyAction(70) -> u :: Unqueue(5) -> s :: Sink(0)",
