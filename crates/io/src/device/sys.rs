@@ -157,6 +157,17 @@ pub fn mtu(fd: BorrowedFd<'_>, name: &str) -> Result<u32, Errno> {
     u32::try_from(mtu).map_err(|_| Errno::RANGE)
 }
 
+/// Whether a device can send: it is up, and has a carrier. Does not wait while the state of a device changes.
+pub fn is_running(fd: BorrowedFd<'_>, name: &str) -> Result<bool, Errno> {
+    let mut request = about(name);
+    // SAFETY: as in `mtu`. The kernel writes the flags to the ifreq.
+    let r = unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFFLAGS as _, std::ptr::from_mut(&mut request)) };
+    check(r)?;
+    // SAFETY: the kernel wrote the flags. All members of the union are plain bytes, so reading is valid in any case.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    Ok(libc::c_int::from(flags) & libc::IFF_RUNNING != 0)
+}
+
 /// Opens a socket for requests about devices.
 pub fn any_socket() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)

@@ -46,6 +46,8 @@ pub(super) struct SendHalf {
     pub lent: u32,
     /// The number of packets that were copied.
     pub copied: u64,
+    /// The addresses of pieces that the kernel has dropped and that are in `tx` once more. The kernel returns them twice.
+    pub dropped: Vec<u64>,
 }
 
 /// A socket on one queue of a device. A receiver and a sender may use it at the same time, on different threads.
@@ -164,6 +166,7 @@ impl Port {
             holder: region.holder(),
             lent: 0,
             copied: 0,
+            dropped: Vec::new(),
         };
         // Without copies the device needs buffers whose pages are contiguous, because a buffer may lie across pages.
         let copy = if region.make_contiguous() { 0 } else { sys::COPY };

@@ -20,6 +20,9 @@ pub struct Descriptor {
     pub options: u32,
 }
 
+/// The maximum number of buffers of a frame: the kernel's limit for the pieces of a packet.
+pub const MOST_PIECES: usize = 17;
+
 impl Descriptor {
     /// Flag: the frame goes on in the next entry of the ring.
     pub const MORE: u32 = 1;
@@ -154,6 +157,42 @@ impl<T: Entry> Producer<T> {
     }
 }
 
+impl Producer<Descriptor> {
+    /// Puts the frame that the kernel has taken last before the entries that it has not taken, so that it takes the frame
+    /// once more. The kernel must have taken one since [`Producer::publish`], and take entries only during system calls of
+    /// this thread. Calls `each` with the address of each piece.
+    pub fn put_back(&mut self, mut each: impl FnMut(u64)) {
+        let (end, waiting) = (self.0.mine.wrapping_sub(self.waiting()), self.waiting());
+        let mut pieces = [Descriptor::default(); MOST_PIECES];
+        let mut n = 0;
+        // The last piece has no flag, and those before it have. The kernel has taken these entries, and no later ones have
+        // overwritten them, because there was room for all.
+        for (back, piece) in (1..).zip(pieces.iter_mut()) {
+            // SAFETY: the entry is inside of the mapping and aligned, and any bytes are a valid entry. The kernel does not
+            // write entries of this ring.
+            let before = unsafe { self.0.entry(end.wrapping_sub(back)).read() };
+            if n > 0 && before.options & Descriptor::MORE == 0 {
+                break;
+            }
+            *piece = before;
+            n += 1;
+        }
+        let later: Vec<Descriptor> = (0..waiting)
+            // SAFETY: as above.
+            .map(|i| unsafe { self.0.entry(end.wrapping_add(i)).read() })
+            .collect();
+        self.0.mine = end;
+        for &piece in pieces.iter().take(n).rev() {
+            each(piece.address);
+            self.put(piece);
+        }
+        for entry in later {
+            self.put(entry);
+        }
+        self.publish();
+    }
+}
+
 /// A ring from which this program takes entries: received frames, or buffers of sent frames.
 pub struct Consumer<T: Entry>(Ring<T>);
 
@@ -196,5 +235,46 @@ impl<T: Entry> std::fmt::Debug for Producer<T> {
 impl<T: Entry> std::fmt::Debug for Consumer<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Consumer({} entries)", self.0.mask + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_frame_that_is_put_back_comes_before_those_that_wait() {
+        let memory = tempfile::tempfile().unwrap();
+        memory.set_len(4096).unwrap();
+        let at = Offsets { producer: 0, consumer: 64, entries: 192, flags: 128 };
+        let mut tx = Producer::<Descriptor>::map(memory.as_fd(), 0, &at, 8).unwrap();
+        // The kernel's side of the ring.
+        let mut kernel = Consumer::<Descriptor>::map(memory.as_fd(), 0, &at, 8).unwrap();
+        let piece = |address, more| Descriptor { address, len: 60, options: u32::from(more) };
+        // The ring is full, and begins at each of its places.
+        for start in 0..8 {
+            for (address, more) in
+                [(1, false), (2, true), (3, true), (4, false), (5, false), (6, true), (7, false), (8, false)]
+            {
+                tx.put(piece(address, more));
+            }
+            tx.publish();
+            assert_eq!(kernel.available(), 8);
+            for _ in 0..4 {
+                kernel.take();
+            }
+            kernel.release();
+            let mut again = Vec::new();
+            tx.put_back(|address| again.push(address));
+            assert_eq!((again, tx.waiting(), tx.room()), (vec![2, 3, 4], 7, 1), "{start}");
+            // The next round begins three places further.
+            let taken: Vec<_> =
+                std::iter::from_fn(|| (kernel.available() > 0).then(|| kernel.take())).collect();
+            kernel.release();
+            let want = [(2, true), (3, true), (4, false), (5, false), (6, true), (7, false), (8, false)];
+            assert_eq!(taken, want.map(|(address, more)| piece(address, more)), "{start}");
+        }
     }
 }

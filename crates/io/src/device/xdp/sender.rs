@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::port::{Port, RING, SendHalf};
-use super::ring::Descriptor;
+use super::ring::{Descriptor, MOST_PIECES};
 use super::{Way, XdpOptions};
 use crate::device::error::{DeviceError, OPEN_SOCKET};
 use crate::device::{MAX_BATCH, Refusal, Sent, facts, sys};
@@ -15,8 +15,6 @@ use std::sync::Arc;
 
 /// The sender reads the device's MTU again after this number of calls of [`XdpSender::send`].
 const LOOK: u32 = 16;
-/// The maximum number of buffers of a frame: the kernel's limit for the pieces of a packet.
-const MOST_PARTS: usize = 17;
 
 /// Sends packets through one queue of a device. The buffers of packets that were received by an
 /// [`XdpReceiver`](super::XdpReceiver) are sent as they are, those of other packets are copied.
@@ -116,7 +114,7 @@ impl XdpSender {
         let mut n = 0;
         for p in packets.iter().take(MAX_BATCH) {
             let parts = p.len().div_ceil(BUFFER).max(1);
-            if limit > 0 && p.len() > limit || parts > if several { MOST_PARTS } else { 1 } {
+            if limit > 0 && p.len() > limit || parts > if several { MOST_PIECES } else { 1 } {
                 refusal = Some(Refusal::TooLong);
                 break;
             }
@@ -170,6 +168,17 @@ impl XdpSender {
             };
             let told = rustix::net::send(fd, &[], rustix::net::SendFlags::DONTWAIT);
             let left = half.tx.waiting();
+            // The kernel has taken a frame that the device did not send, and has dropped it. While the device goes down, it still
+            // counts as up. To ask for its state waits until it is down.
+            if told == Err(Errno::BUSY)
+                && left < waiting
+                && !self.port.is_zero_copy()
+                && !sys::is_running(self.requests.as_fd(), &self.name).unwrap_or(true)
+                && facts::state(&self.name).is_none_or(|(_, up)| !up)
+            {
+                half.put_back();
+                return Some(Refusal::Down);
+            }
             match told {
                 // The kernel sends a part of the ring in each call.
                 Ok(_) | Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS) if left < waiting => waiting = left,
@@ -205,12 +214,25 @@ impl SendHalf {
         if n == 0 {
             return;
         }
-        let completion = &mut self.completion;
-        let offsets = (0..n).map(|_| completion.take());
-        // SAFETY: the kernel has passed the buffers back by the entries of the ring.
+        let SendHalf { completion, dropped, .. } = self;
+        let before = dropped.len();
+        let offsets = (0..n).filter_map(|_| {
+            let address = completion.take();
+            let again = dropped.iter().position(|d| *d == address);
+            again.map(|i| dropped.swap_remove(i)).is_none().then_some(address)
+        });
+        // SAFETY: the kernel has passed the buffers back by the entries of the ring, and `offsets` leaves those out that are in
+        // `tx` once more.
         unsafe { self.holder.finish(offsets) };
         self.completion.release();
-        self.lent = self.lent.saturating_sub(n);
+        self.lent = self.lent.saturating_sub(n - (before - self.dropped.len()) as u32);
+    }
+
+    /// Puts the frame that the kernel has taken and dropped back before those that wait.
+    #[cold]
+    fn put_back(&mut self) {
+        let SendHalf { tx, dropped, .. } = self;
+        tx.put_back(|address| dropped.push(address));
     }
 
     /// Adds a packet to the ring. Returns the packet if it would have to be copied and no buffer is free.
