@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 
 /// Decides for each packet, in order, whether it is dropped.
 pub(super) trait Policy {
-    /// What decisions about packets that arrive together read and change: a copy of the state.
+    /// A copy of the state, for decisions about packets that arrive together.
     type Run;
     /// Whether other workers read and change the same state. Each packet then needs a run of its own, because what
     /// another worker changes during a run is lost.

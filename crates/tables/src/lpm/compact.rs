@@ -47,7 +47,7 @@ struct Limits {
 
 const LIMITS: Limits = Limits { prefixes: 1 << 24, hops: (1 << 24) - 1 };
 
-/// What the table knows of a prefix.
+/// The data of a prefix in the table.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     /// The number of the route.

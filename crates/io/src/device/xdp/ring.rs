@@ -162,7 +162,8 @@ impl Producer<Descriptor> {
     /// once more. The kernel must have taken one since [`Producer::publish`], and take entries only during system calls of
     /// this thread. Calls `each` with the address of each piece.
     pub fn put_back(&mut self, mut each: impl FnMut(u64)) {
-        let (end, waiting) = (self.0.mine.wrapping_sub(self.waiting()), self.waiting());
+        let waiting = self.waiting();
+        let end = self.0.mine.wrapping_sub(waiting);
         let mut pieces = [Descriptor::default(); MOST_PIECES];
         let mut n = 0;
         // The last piece has no flag, and those before it have. The kernel has taken these entries, and no later ones have

@@ -9,7 +9,7 @@ use crate::memory::{grow, move_to_huge_pages};
 /// The number of entries in a cell.
 pub const CELL: usize = 64;
 
-/// What an entry says. If bit 31 is clear, it holds the length of the owner, the prefix that the route comes from (bits
+/// The contents of an entry. If bit 31 is clear, it holds the length of the owner, the prefix that the route comes from (bits
 /// 24 to 29), and the number of the route (bits 0 to 23). If bit 31 is set, it holds the number of a second-level block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaf(u32);
